@@ -1,0 +1,1 @@
+"""The pure core: the standard library only, no clock, no randomness, no I/O."""
