@@ -4,82 +4,178 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Self
+from dataclasses import dataclass, field, fields
+from typing import Any, Self, TypeVar, cast
 
 KIB = 1024
 MIB = 1024 * KIB
+
+T = TypeVar("T")
+Value = str | int | float | bool
+
+
+def _setting(default: T, says: str, *, one_of: tuple[str, ...] = (), least: float = 0) -> T:
+    return field(default=default, metadata={"says": says, "one_of": one_of, "least": least})
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The sizes the service accepts; each error names the size and the limit."""
 
-    event_bytes: int = 7 * MIB // 2
-    batch_events: int = 1_000
-    batch_bytes: int = 7 * MIB // 2
-    json_depth: int = 128
-    session_id_bytes: int = 512
-    request_id_bytes: int = 128
-    custom_keys: int = 8
-    custom_key_bytes: int = 128
-    labels: int = 64
-    label_bytes: int = 256
-    metadata_bytes: int = 256 * KIB
-    page_bytes: int = 3 * MIB
-    restore_events: int = 1_000_000
-    restore_bytes: int = 4 * 1024 * MIB
+    event_bytes: int = _setting(7 * MIB // 2, "An event, encoded.", least=1)
+    batch_events: int = _setting(1_000, "Events in one append.", least=1)
+    batch_bytes: int = _setting(7 * MIB // 2, "All events of one append, encoded.", least=1)
+    json_depth: int = _setting(128, "Nesting of free JSON.", least=1)
+    session_id_bytes: int = _setting(512, "A session's id.", least=1)
+    request_id_bytes: int = _setting(128, "A request's id.", least=1)
+    custom_keys: int = _setting(8, "Keys of one custom event.")
+    custom_key_bytes: int = _setting(128, "A key of a custom event.", least=1)
+    labels: int = _setting(64, "Labels of one session.")
+    label_bytes: int = _setting(256, "A label's key, and its value.", least=1)
+    metadata_bytes: int = _setting(256 * KIB, "A session's metadata.")
+    page_bytes: int = _setting(3 * MIB, "A page or a streamed piece the service sends.", least=1)
+    restore_events: int = _setting(1_000_000, "Events in one restore or import.", least=1)
+    restore_bytes: int = _setting(4 * 1024 * MIB, "Bytes of one restore or import.", least=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings. Environment names are FOLDLOG_ and the field's name in capitals."""
+    """The settings. Environment names are FOLDLOG_ and the field's name in capitals.
 
-    listen: str = "127.0.0.1:50551"
-    database_url: str = "sqlite:///foldlog.db"
-    listen_database_url: str = ""
-    address_file: str = ""
-    check_mode: str = "warn"
-    fold_cache_bytes: int = 256 * MIB
-    body_cache_bytes: int = 128 * MIB
-    reader_threads: int = 4
-    pool_size: int = 8
-    receive_bytes: int = 64 * MIB
-    watch_buffer: int = 1_000
-    shutdown_grace_s: float = 10.0
-    feed_poll_s: float = 0.5
-    log_level: str = "info"
-    log_format: str = "text"
-    log_previews: bool = False
-    metrics_listen: str = ""
-    tracing: bool = False
+    A limit's is FOLDLOG_LIMIT_ and its name in capitals.
+    """
+
+    listen: str = _setting(
+        "127.0.0.1:50551", "The address to serve at, as HOST:PORT; port 0 takes a free one."
+    )
+    database_url: str = _setting(
+        "sqlite:///foldlog.db",
+        "The database: sqlite:///PATH, sqlite:///:memory: or postgresql://...",
+    )
+    listen_database_url: str = _setting(
+        "",
+        "A direct PostgreSQL address for LISTEN where database_url goes through a pooler;"
+        " empty means database_url.",
+    )
+    address_file: str = _setting(
+        "", "A file to write the served address to, once it is served; empty means none."
+    )
+    check_mode: str = _setting(
+        "warn",
+        "What a check does unless the call says: off, warn or strict."
+        " Anything else is reported once and means warn.",
+    )
+    fold_cache_bytes: int = _setting(256 * MIB, "Memory for cached folds.")
+    body_cache_bytes: int = _setting(128 * MIB, "Memory for cached message bodies.")
+    reader_threads: int = _setting(4, "Threads that read from the database.", least=1)
+    pool_size: int = _setting(8, "Database connections of one process, at most.", least=1)
+    receive_bytes: int = _setting(64 * MIB, "The largest gRPC message accepted.", least=4 * MIB)
+    watch_buffer: int = _setting(
+        1_000, "Events a watch may lag behind before it is ended as too slow.", least=1
+    )
+    shutdown_grace_s: float = _setting(10.0, "Seconds that running calls get when stopping.")
+    feed_poll_s: float = _setting(
+        0.5, "Seconds between looks for other processes' events.", least=0.001
+    )
+    log_level: str = _setting(
+        "info",
+        "The least level that is logged.",
+        one_of=("debug", "info", "warning", "error", "critical"),
+    )
+    log_format: str = _setting("text", "What a log line looks like.", one_of=("text", "json"))
+    log_previews: bool = _setting(
+        False, "Let previews of messages into logs and traces; no payload gets there otherwise."
+    )
+    metrics_listen: str = _setting(
+        "", "The address to serve Prometheus metrics at, as HOST:PORT; empty means none."
+    )
+    tracing: bool = _setting(False, "Make OpenTelemetry spans.")
     limits: Limits = field(default_factory=Limits)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
-        """Read FOLDLOG_* variables. Raises ValueError naming the variable that does not parse."""
+        """Read FOLDLOG_* variables; an empty one counts as not set.
+
+        Raises ValueError naming the variable that does not parse.
+        """
         environment = os.environ if environment is None else environment
         given = _read(cls, environment)
-        limits = replace(Limits(), **_read(Limits, environment, "LIMIT_"))
-        return replace(cls(), limits=limits, **given)
+        return cls(limits=Limits(**_read(Limits, environment)), **given)
 
 
-def _read(cls: type, environment: Mapping[str, str], prefix: str = "") -> dict[str, object]:
-    defaults = cls()
-    given: dict[str, object] = {}
-    for each in fields(cls):
-        name = f"FOLDLOG_{prefix}{each.name.upper()}"
-        if each.name != "limits" and name in environment:
-            given[each.name] = _parse(name, environment[name], getattr(defaults, each.name))
-    return given
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What there is to know of one setting."""
+
+    name: str
+    environment_name: str
+    default: Value
+    says: str
+    one_of: tuple[str, ...]
+    least: float
+
+    def parsed(self, text: str) -> Value:
+        """Return the value that a text stands for. Raises ValueError that says what it is to be."""
+        try:
+            value = _parsed(self.default, text)
+        except ValueError as error:
+            raise ValueError(f"{self.environment_name} is to be {error}, not {text!r}") from None
+        self.require_allowed(value)
+        return value
+
+    def require_allowed(self, value: Value) -> None:
+        """Raise ValueError if the value is none of those allowed, or too small."""
+        if self.one_of and value not in self.one_of:
+            choice = ", ".join(self.one_of)
+            raise ValueError(f"{self.environment_name} is to be one of {choice}, not {value!r}")
+        if not isinstance(value, str) and value < self.least:
+            raise ValueError(f"{self.environment_name} is to be at least {self.least}, not {value}")
 
 
-def _parse(name: str, text: str, default: object) -> object:
-    if isinstance(default, bool):
-        if text.lower() not in {"0", "1", "true", "false", "yes", "no", "on", "off"}:
-            raise ValueError(f"{name} is to be true or false, not {text!r}")
-        return text.lower() in {"1", "true", "yes", "on"}
+def described(cls: type[Settings] | type[Limits] = Settings) -> tuple[Setting, ...]:
+    """Return what there is to know of each setting, or of each limit, in order."""
+    prefix = "FOLDLOG_LIMIT_" if cls is Limits else "FOLDLOG_"
+    return tuple(
+        Setting(each.name, prefix + each.name.upper(), cast(Value, each.default), **each.metadata)
+        for each in fields(cls)
+        if each.metadata
+    )
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Return host and port of HOST:PORT, with an IPv6 host in brackets.
+
+    Raises ValueError that says what an address is.
+    """
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65_535:
+        raise ValueError(f"an address is HOST:PORT, such as 127.0.0.1:50551, not {address!r}")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _read(cls: type[Settings] | type[Limits], environment: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        each.name: each.parsed(environment[each.environment_name])
+        for each in described(cls)
+        if environment.get(each.environment_name)
+    }
+
+
+def _parsed(default: Value, text: str) -> Value:
+    match default:
+        case bool():
+            if text.lower() not in {"0", "1", "true", "false", "yes", "no", "on", "off"}:
+                raise ValueError("true or false")
+            return text.lower() in {"1", "true", "yes", "on"}
+        case int():
+            return _number(int, text, "a whole number")
+        case float():
+            return _number(float, text, "a number")
+    return text
+
+
+def _number(kind: type[int] | type[float], text: str, what: str) -> int | float:
     try:
-        return type(default)(text)  # type: ignore[call-arg]
+        return kind(text)
     except ValueError:
-        raise ValueError(f"{name} is to be a {type(default).__name__}, not {text!r}") from None
+        raise ValueError(what) from None
