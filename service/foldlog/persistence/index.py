@@ -1,0 +1,131 @@
+"""The session index: what listings read, kept up to date from the feed, exactly once."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+from uuid import UUID
+
+from eventsourcing.persistence import Tracking, TrackingRecorder
+
+from foldlog.persistence.rows import DEFAULT_TENANT
+
+INDEX_NAME = "sessions"
+
+
+class Instant(NamedTuple):
+    """A time: whole seconds since 1970, UTC, and nanoseconds of that second."""
+
+    s: int
+    ns: int = 0
+
+
+class Ancestor(NamedTuple):
+    """An ancestor whose rows a fork reads, to a version, inclusive."""
+
+    aggregate_id: UUID
+    to_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCreated:
+    """What the first row of a session tells the index."""
+
+    session_id: str
+    create_time: Instant
+    parent_session_id: str | None = None
+    parent_at_seq: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    metadata_json: str = ""
+    segments: tuple[Ancestor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class IndexChange:
+    """What a stretch of the feed changes in one session's entry; unset parts stay.
+
+    A change to a session that the index does not have, without `created`, is ignored.
+    """
+
+    aggregate_id: UUID
+    tenant: str = DEFAULT_TENANT
+    created: SessionCreated | None = None
+    labels: Mapping[str, str] | None = None
+    metadata_json: str | None = None
+    next_seq: int | None = None
+    update_time: Instant | None = None
+    custom: tuple[tuple[str, str], ...] = ()
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexQuery:
+    """Which sessions to list; every filter that is set applies."""
+
+    tenant: str = DEFAULT_TENANT
+    page_size: int = 50
+    page_token: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    parent_session_id: str = ""
+    created_from: Instant | None = None
+    created_before: Instant | None = None
+    updated_from: Instant | None = None
+    custom_key: str = ""
+    custom_kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """One session as the index has it."""
+
+    aggregate_id: UUID
+    session_id: str
+    next_seq: int
+    labels: Mapping[str, str]
+    metadata_json: str
+    create_time: Instant
+    update_time: Instant
+    parent_session_id: str | None
+    parent_at_seq: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexPage:
+    """A page, the newest session first; an empty token means that it is the last."""
+
+    rows: tuple[IndexRow, ...]
+    next_page_token: str = ""
+
+
+class SessionIndex(TrackingRecorder):
+    """Keeps and reads the index. Methods block, and any thread may call them."""
+
+    @abstractmethod
+    def apply(self, changes: Sequence[IndexChange], tracking: Tracking) -> None:
+        """Apply the changes and move the position, in one transaction.
+
+        Raises IntegrityError, and changes nothing, unless the position grows: another process was
+        faster.
+        """
+
+    def position(self) -> int | None:
+        """Return the notification id up to which the feed was applied."""
+        return self.max_tracking_id(INDEX_NAME)
+
+    @abstractmethod
+    def list_sessions(self, query: IndexQuery) -> IndexPage:
+        """Return a page of the sessions that are not deleted: the newest first, then by id.
+
+        Raises PageTokenError for a token that is not of this query.
+        """
+
+    @abstractmethod
+    def find_session(self, aggregate_id: UUID) -> IndexRow | None:
+        """Return one session's entry, unless it is deleted."""
+
+    @abstractmethod
+    def forks_reading(self, aggregate_id: UUID) -> list[tuple[UUID, str, int]]:
+        """Return (aggregate id, session id, version up to which it reads) of each fork that
+        reads rows of this session, deleted forks left out."""

@@ -1,0 +1,81 @@
+"""The read statements of the event table, written once, with %s for each parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Query = tuple[str, list[object]]
+EVENT = "originator_version, topic, state"
+
+
+def events(
+    table: str, key: object, gt: int | None, lte: int | None, desc: bool, limit: int | None
+) -> Query:
+    """Select rows of one session in the order of their versions."""
+    sql = f"SELECT {EVENT} FROM {table} WHERE originator_id = %s"
+    parameters = [key]
+    for clause, value in ((" AND originator_version > %s", gt), (" AND originator_version <= %s", lte)):
+        if value is not None:
+            sql += clause
+            parameters.append(value)
+    sql += f" ORDER BY originator_version {'DESC' if desc else 'ASC'}"
+    if limit is not None:
+        sql += " LIMIT %s"
+        parameters.append(limit)
+    return sql, parameters
+
+
+def versions(key: object, wanted: Sequence[int]) -> Query:
+    """Select the rows of one session that have these versions."""
+    marks = ", ".join(["%s"] * len(wanted))
+    sql = (
+        f"SELECT {EVENT} FROM foldlog_events WHERE originator_id = %s"
+        f" AND originator_version IN ({marks}) ORDER BY originator_version"
+    )
+    return sql, [key, *wanted]
+
+
+def last_version(key: object) -> Query:
+    """Select the highest version of one session."""
+    sql = (
+        "SELECT originator_version FROM foldlog_events WHERE originator_id = %s"
+        " ORDER BY originator_version DESC LIMIT 1"
+    )
+    return sql, [key]
+
+
+def request(key: object, request_key: bytes) -> Query:
+    """Select the row of one session that carries a request key."""
+    sql = f"SELECT {EVENT} FROM foldlog_events WHERE originator_id = %s AND request_key = %s"
+    return sql, [key, request_key]
+
+
+def notifications(
+    start: int | None, stop: int | None, topics: Sequence[str], inclusive: bool, limit: int
+) -> Query:
+    """Select rows in the feed's order; `stop` is inclusive."""
+    clauses, parameters = ["TRUE"], list[object]()
+    if start is not None:
+        clauses.append(f"notification_id {'>=' if inclusive else '>'} %s")
+        parameters.append(start)
+    if stop is not None:
+        clauses.append("notification_id <= %s")
+        parameters.append(stop)
+    if topics:
+        clauses.append(f"topic IN ({', '.join(['%s'] * len(topics))})")
+        parameters.extend(topics)
+    sql = (
+        f"SELECT originator_id, {EVENT}, notification_id, tenant FROM foldlog_events"
+        f" WHERE {' AND '.join(clauses)} ORDER BY notification_id LIMIT %s"
+    )
+    return sql, [*parameters, limit]
+
+
+def changes(after_id: int, stop: int | None, limit: int) -> Query:
+    """Select what changed, without the states; `stop` is inclusive."""
+    below = "" if stop is None else " AND notification_id <= %s"
+    sql = (
+        "SELECT notification_id, originator_id, originator_version FROM foldlog_events"
+        f" WHERE notification_id > %s{below} ORDER BY notification_id LIMIT %s"
+    )
+    return sql, [after_id, limit] if stop is None else [after_id, stop, limit]

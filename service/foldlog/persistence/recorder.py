@@ -1,0 +1,80 @@
+"""What the application asks of an event recorder, whatever the database."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from eventsourcing.persistence import ApplicationRecorder, StoredEvent
+
+from foldlog.persistence.rows import SessionNotification
+
+STATEMENT_ROWS = 1_000
+TRANSACTION_ROWS = 1_000_000
+VERSIONS_AT_ONCE = 500
+
+
+class SessionRecorder(ApplicationRecorder):
+    """Writes and reads the event table. Methods block, and any thread may call them."""
+
+    @abstractmethod
+    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int]:
+        """Write the rows in one transaction and return their notification ids, in input order.
+
+        Within a session the ids rise with the versions. Raises DuplicateRowError.
+        """
+
+    @abstractmethod
+    def insert_chunks(self, chunks: Iterable[Sequence[StoredEvent]]) -> int:
+        """Write all the chunks in one transaction and return how many rows they had.
+
+        At most 1,000,000 rows. If the iterable raises, nothing is written. Raises DuplicateRowError.
+        """
+
+    @abstractmethod
+    def select_versions(self, originator_id: UUID, versions: Sequence[int]) -> list[StoredEvent]:
+        """Return the rows with these versions, those that exist, in ascending order."""
+
+    @abstractmethod
+    def last_version(self, originator_id: UUID) -> int | None:
+        """Return the highest version of the session. Costs one look-up."""
+
+    @abstractmethod
+    def find_request(self, originator_id: UUID, request_key: bytes) -> StoredEvent | None:
+        """Return the row written under the request key."""
+
+    @abstractmethod
+    def replace_states(self, originator_id: UUID, states: Sequence[tuple[int, bytes]]) -> None:
+        """Give existing rows, named by version, new states, in one transaction.
+
+        Raises IntegrityError, and changes nothing, if a row is missing.
+        """
+
+    @abstractmethod
+    def select_notifications(
+        self,
+        start: int | None,
+        limit: int,
+        stop: int | None = None,
+        topics: Sequence[str] = (),
+        *,
+        inclusive_of_start: bool = True,
+    ) -> Sequence[SessionNotification]:
+        """Return rows in the feed's order, `start` and `stop` included.
+
+        The feed is complete up to each row it returns: no row with a lower id appears later.
+        """
+
+    @abstractmethod
+    def select_changes(self, after_id: int, limit: int) -> list[tuple[int, UUID, int]]:
+        """Return (notification id, originator id, version) of the feed's rows after an id."""
+
+    @abstractmethod
+    def notify(self) -> None:
+        """Hint to every process that rows were committed. Best effort, and rarely more than a flag."""
+
+    @abstractmethod
+    def wait_for_hint(self, timeout_s: float) -> bool:
+        """Wait for a hint, and tell whether one came. One may be lost, so poll as well."""
