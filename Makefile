@@ -3,20 +3,53 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-PROTOS := $(sort $(wildcard protos/foldlog/*/*.proto protos/foldlog/*/*/*.proto))
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
+WORKERS ?= 2
+# Where packages come from is the machine's business. The brackets keep the rule from finding itself.
+REGISTRY := (py[p]i|pythonhoste[d]|npmj[s]|yarnpk[g])\.(org|com)
 
 .PHONY: help setup demo test check gen format clean
 help:
-	@echo "make demo    see it work, in about a minute"
+	@echo "make demo    see it work, in under a minute once it is set up"
 	@echo "make test    every test, PostgreSQL included"
-	@echo "make check   lint, types, generated code, protos"
-	@echo "make gen     generate the protobuf code again"
+	@echo "make check   format, lint, types, protos, generated code"
+	@echo "make format  put the code into its format"
+	@echo "make gen     generate the protobuf code and the API reference again"
+	@echo "make setup   install everything into .venv (the others do it when needed)"
+	@echo "make clean   remove .venv and what the tools left behind"
 
 setup: $(READY)
 $(READY): pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	touch $@
+	@echo "Setting up $(VENV) ..."
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("Foldlog needs Python 3.11 or newer, and $(PYTHON) is %d.%d: give one with make PYTHON=..." % v[:2])'
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) hatchling editables
+	@$(PIP) --no-build-isolation -e '.[dev]'
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/python -m demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy service tests demo
+	$(BIN)/buf lint protos
+	@$(BIN)/python -m tests.tools.breaking
+	@$(BIN)/python -m tests.tools.freshness
+	@if git grep -nIE '$(REGISTRY)'; then echo 'a package registry is named above' >&2; exit 1; fi
 
 gen: $(READY)
-	$(BIN)/python -m tests.tools.generate service
+	@$(BIN)/python -m tests.tools.generate service
+	@$(BIN)/python -m tests.tools.api_reference > docs/reference/api.md
+
+format: $(READY)
+	$(BIN)/ruff check --fix-only --select I .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
