@@ -1,0 +1,150 @@
+"""Served processes per store, and the last line that says what was skipped."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.contract.calls import Calls
+from tests.served import Served
+
+BACKENDS = ("sqlite-memory", "sqlite-file", "postgres", "postgres-partitioned")
+DURABLE_BACKENDS = BACKENDS[1:]
+SERVED = pytest.StashKey[list[Served]]()
+
+
+class Servers:
+    """One server process per backend, started when first asked for."""
+
+    def __init__(self, directory: Path, database_url: Callable[[str], str]) -> None:
+        self._directory = directory
+        self._database_url = database_url
+        self._count = itertools.count()
+        self._shared: dict[str, Served] = {}
+        self._all: list[Served] = []
+
+    def shared(self, backend: str) -> Served:
+        """Return the running server of a backend, which tests share."""
+        served = self._shared.get(backend)
+        if served is None or served.process.poll() is not None:
+            served = self._shared[backend] = self.fresh(backend)
+        return served
+
+    def fresh(self, backend: str, environment: dict[str, str] | None = None) -> Served:
+        """Start a server on a database of its own."""
+        directory = self._directory / f"{backend}-{next(self._count)}"
+        directory.mkdir()
+        url = self._sqlite_url(backend, directory) or self._database_url(backend)
+        served = Served(url, directory, environment)
+        self._all.append(served)
+        return served.start()
+
+    @staticmethod
+    def _sqlite_url(backend: str, directory: Path) -> str | None:
+        return {
+            "sqlite-memory": "sqlite:///:memory:",
+            "sqlite-file": f"sqlite:///{directory / 'foldlog.db'}",
+        }.get(backend)
+
+    def close(self) -> None:
+        """End every process."""
+        for served in self._all:
+            served.close()
+
+
+@pytest.fixture(scope="session")
+def servers(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Servers]:
+    """The server processes of this run."""
+
+    def database_url(backend: str) -> str:
+        make = request.getfixturevalue("postgres_database")
+        url: str = make(partitioned=backend == "postgres-partitioned")
+        return url
+
+    servers = Servers(tmp_path_factory.mktemp("servers"), database_url)
+    yield servers
+    servers.close()
+
+
+@pytest.fixture(params=BACKENDS)
+def backend(request: pytest.FixtureRequest) -> str:
+    """The id of a store."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def served(servers: Servers, backend: str, request: pytest.FixtureRequest) -> Served:
+    """The shared server of the backend."""
+    served = servers.shared(backend)
+    request.node.stash.setdefault(SERVED, []).append(served)
+    return served
+
+
+@pytest.fixture
+def serve(servers: Servers, request: pytest.FixtureRequest) -> Iterator[Callable[..., Served]]:
+    """Start a server of the test's own: serve(backend, NAME=value, ...)."""
+    mine: list[Served] = request.node.stash.setdefault(SERVED, [])
+
+    def start(backend: str = "sqlite-memory", **environment: str) -> Served:
+        mine.append(servers.fresh(backend, environment))
+        return mine[-1]
+
+    yield start
+    for served in mine:
+        served.close()
+
+
+@pytest.fixture
+def stub(served: Served) -> Any:
+    """The generated stub of the backend's shared server."""
+    return served.stub
+
+
+@pytest.fixture
+def log(stub: Any) -> Calls:
+    """A new session on the backend's shared server."""
+    return Calls.create(stub)
+
+
+@pytest.fixture
+def new_log(stub: Any) -> Callable[..., Calls]:
+    """Make further sessions: new_log(session_id=..., labels=...)."""
+    return lambda **fields: Calls.create(stub, **fields)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what the servers of a failed test wrote."""
+    report = yield
+    if report.failed:
+        for served in item.stash.get(SERVED, []):
+            report.sections.append(("server output", served.output_tail()))
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]:
+    """End the run with one line that says what was skipped, and why."""
+    yield
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and "PYTEST_XDIST_WORKER" not in os.environ:
+        reporter.write_line(_skips(reporter.stats.get("skipped", [])))
+
+
+def _skips(reports: list[Any]) -> str:
+    if not reports:
+        return "skipped: nothing"
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports)
+    told = "; ".join(f"{count} because {reason}" for reason, count in sorted(reasons.items()))
+    return f"skipped: {told}"
