@@ -1,1 +1,1 @@
-"""Where events are kept: `eventsourcing` recorders on SQLite and PostgreSQL, and the session index."""
+"""Where events are kept: recorders on SQLite and PostgreSQL, and the session index."""

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from typing import Literal
 
-from eventsourcing.persistence import (
-    IntegrityError,
-    InterfaceError,
-    OperationalError,
-    PersistenceError,
-)
+from eventsourcing import persistence
+from eventsourcing.persistence import IntegrityError, OperationalError, PersistenceError
 
 Constraint = Literal["version", "request"]
+
+# PEP 249 gives the classes of every driver these names.
+_BY_NAME: dict[str, type[PersistenceError]] = {
+    kind.__name__: kind
+    for kind in (
+        persistence.InterfaceError,
+        persistence.DataError,
+        persistence.OperationalError,
+        persistence.IntegrityError,
+        persistence.InternalError,
+        persistence.ProgrammingError,
+        persistence.NotSupportedError,
+        persistence.DatabaseError,
+    )
+}
 
 
 class DuplicateRowError(IntegrityError):
@@ -29,7 +40,7 @@ class UnavailableError(OperationalError):
     """The store cannot be reached or broke off; whether a write took effect is unknown."""
 
 
-class PoolExhausted(OperationalError):  # noqa: N818 (named like the state it reports)
+class PoolExhausted(OperationalError):
     """Too many callers wait for a connection; nothing was sent."""
 
 
@@ -38,7 +49,7 @@ class SchemaError(PersistenceError):
 
 
 class DatabaseFileError(PersistenceError):
-    """A SQLite file cannot be used: it is not ours, in use, or cannot be opened. It is untouched."""
+    """A SQLite file is not ours, in use, or cannot be opened. It is untouched."""
 
 
 def is_unavailable(error: BaseException) -> bool:
@@ -46,4 +57,11 @@ def is_unavailable(error: BaseException) -> bool:
 
     The outcome of a write that failed so is unknown.
     """
-    return isinstance(error, UnavailableError | InterfaceError)
+    return isinstance(error, UnavailableError)
+
+
+def translated(error: Exception) -> PersistenceError:
+    """Return a driver's error as the class of `eventsourcing.persistence` that has its name."""
+    names = (kind.__name__ for kind in type(error).__mro__)
+    kind = next((_BY_NAME[name] for name in names if name in _BY_NAME), PersistenceError)
+    return kind(str(error))

@@ -15,6 +15,10 @@ from foldlog.persistence.rows import DEFAULT_TENANT
 INDEX_NAME = "sessions"
 
 
+class PageTokenError(ValueError):
+    """A page token was not given by this query."""
+
+
 class Instant(NamedTuple):
     """A time: whole seconds since 1970, UTC, and nanoseconds of that second."""
 
@@ -46,6 +50,7 @@ class SessionCreated:
 class IndexChange:
     """What a stretch of the feed changes in one session's entry; unset parts stay.
 
+    `custom` are the (kind, key) pairs of its custom events, with an empty key for one without keys.
     A change to a session that the index does not have, without `created`, is ignored.
     """
 

@@ -14,9 +14,9 @@ def events(
     """Select rows of one session in the order of their versions."""
     sql = f"SELECT {EVENT} FROM {table} WHERE originator_id = %s"
     parameters = [key]
-    for clause, value in ((" AND originator_version > %s", gt), (" AND originator_version <= %s", lte)):
+    for test, value in ((">", gt), ("<=", lte)):
         if value is not None:
-            sql += clause
+            sql += f" AND originator_version {test} %s"
             parameters.append(value)
     sql += f" ORDER BY originator_version {'DESC' if desc else 'ASC'}"
     if limit is not None:
@@ -79,3 +79,10 @@ def changes(after_id: int, stop: int | None, limit: int) -> Query:
         f" WHERE notification_id > %s{below} ORDER BY notification_id LIMIT %s"
     )
     return sql, [after_id, limit] if stop is None else [after_id, stop, limit]
+
+
+def last_notification(stop: int | None) -> Query:
+    """Select the highest notification id, up to `stop`, inclusive."""
+    where = "" if stop is None else " WHERE notification_id <= %s"
+    sql = f"SELECT notification_id FROM foldlog_events{where} ORDER BY notification_id DESC LIMIT 1"
+    return sql, [] if stop is None else [stop]

@@ -30,7 +30,8 @@ class SessionRecorder(ApplicationRecorder):
     def insert_chunks(self, chunks: Iterable[Sequence[StoredEvent]]) -> int:
         """Write all the chunks in one transaction and return how many rows they had.
 
-        At most 1,000,000 rows. If the iterable raises, nothing is written. Raises DuplicateRowError.
+        At most 1,000,000 rows. If the iterable raises, nothing is written.
+        Raises DuplicateRowError.
         """
 
     @abstractmethod
@@ -73,7 +74,7 @@ class SessionRecorder(ApplicationRecorder):
 
     @abstractmethod
     def notify(self) -> None:
-        """Hint to every process that rows were committed. Best effort, and rarely more than a flag."""
+        """Hint to every process that rows were committed. Cheap and best effort."""
 
     @abstractmethod
     def wait_for_hint(self, timeout_s: float) -> bool:

@@ -1,0 +1,100 @@
+"""The reads of the event and checkpoint tables that are the same on every database."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from eventsourcing.persistence import StoredEvent
+
+from foldlog.persistence import queries
+from foldlog.persistence.recorder import VERSIONS_AT_ONCE
+from foldlog.persistence.rows import SessionNotification
+
+
+class EventReader(ABC):
+    """Reads rows of one session as `eventsourcing` values."""
+
+    events_table_name: str
+
+    @abstractmethod
+    def _rows(self, query: queries.Query) -> list[tuple[Any, ...]]:
+        """Run a query."""
+
+    @abstractmethod
+    def _key(self, originator_id: UUID | str) -> object:
+        """Return an aggregate id as the database takes it."""
+
+    def select_events(
+        self,
+        originator_id: UUID | str,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+    ) -> list[StoredEvent]:
+        """Return rows by version: `gt` is exclusive, `lte` inclusive."""
+        key = self._key(originator_id)
+        query = queries.events(self.events_table_name, key, gt, lte, desc, limit)
+        return self._events(originator_id, query)
+
+    def _events(self, originator_id: UUID | str, query: queries.Query) -> list[StoredEvent]:
+        return [StoredEvent(originator_id, *row) for row in self._rows(query)]
+
+
+class FeedReader(EventReader):
+    """Reads rows of all sessions in the feed's order as well."""
+
+    @abstractmethod
+    def _id(self, key: Any) -> UUID:
+        """Return an aggregate id that the database gave."""
+
+    @abstractmethod
+    def _feed_stop(self, stop: int | None) -> int | None:
+        """Return the last notification id to read now, at most `stop`, without missing a row."""
+
+    def select_versions(self, originator_id: UUID, versions: Sequence[int]) -> list[StoredEvent]:
+        found: list[StoredEvent] = []
+        ascending = sorted(set(versions))
+        for first in range(0, len(ascending), VERSIONS_AT_ONCE):
+            wanted = ascending[first : first + VERSIONS_AT_ONCE]
+            found += self._events(originator_id, queries.versions(self._key(originator_id), wanted))
+        return found
+
+    def last_version(self, originator_id: UUID) -> int | None:
+        rows = self._rows(queries.last_version(self._key(originator_id)))
+        return rows[0][0] if rows else None
+
+    def find_request(self, originator_id: UUID, request_key: bytes) -> StoredEvent | None:
+        query = queries.request(self._key(originator_id), request_key)
+        return next(iter(self._events(originator_id, query)), None)
+
+    def select_notifications(
+        self,
+        start: int | None,
+        limit: int,
+        stop: int | None = None,
+        topics: Sequence[str] = (),
+        *,
+        inclusive_of_start: bool = True,
+    ) -> list[SessionNotification]:
+        last = self._feed_stop(stop)
+        query = queries.notifications(start, last, topics, inclusive_of_start, limit)
+        return [self._notification(*row) for row in self._rows(query)]
+
+    def select_changes(self, after_id: int, limit: int) -> list[tuple[int, UUID, int]]:
+        query = queries.changes(after_id, self._feed_stop(None), limit)
+        return [(place, self._id(key), version) for place, key, version in self._rows(query)]
+
+    def max_notification_id(self) -> int | None:
+        """Return the id of the feed's last row that may be read now."""
+        rows = self._rows(queries.last_notification(self._feed_stop(None)))
+        return rows[0][0] if rows else None
+
+    def _notification(
+        self, key: object, version: int, topic: str, state: bytes, place: int, tenant: str
+    ) -> SessionNotification:
+        return SessionNotification(self._id(key), version, topic, state, place, tenant)

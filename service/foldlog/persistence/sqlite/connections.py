@@ -1,0 +1,166 @@
+"""The connections to a SQLite database, in place of the package's pool.
+
+That pool loses its writer lock when it runs out of connections while a writer waits.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from queue import Empty, LifoQueue
+from threading import RLock
+from typing import Any
+
+from eventsourcing.persistence import PersistenceError
+from eventsourcing.sqlite import SQLiteCursor, SQLiteDatastore
+
+from foldlog.persistence.errors import UnavailableError, translated
+from foldlog.persistence.sqlite.file import FileLock, check_is_ours
+from foldlog.persistence.sqlite.schema import create_or_upgrade
+
+MEMORY = ":memory:"
+BUSY_TIMEOUT_S = 5.0
+CLOSE_TIMEOUT_S = 5.0
+AWAY = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_READONLY,
+}
+
+
+class SQLiteConnections(SQLiteDatastore):
+    """One writer and a few readers on a file of ours; one connection for both in memory.
+
+    Opening takes the file for this process and brings its schema up to date.
+    """
+
+    def __init__(self, path: str, readers: int = 4) -> None:
+        self.single_row_tracking = True
+        self.originator_id_type = "uuid"
+        self._in_memory = path == MEMORY
+        self._path = path if self._in_memory else str(Path(path).resolve())
+        self._lock = RLock()
+        self._file_lock = None if self._in_memory else _locked(Path(self._path))
+        try:
+            self._writer = self._opened()
+        except BaseException:
+            self._release_file()
+            raise
+        self._readers: LifoQueue[sqlite3.Connection | None] = LifoQueue()
+        self._reader_count = 0 if self._in_memory else readers
+        for _ in range(self._reader_count):
+            self._readers.put(None)
+
+    def _opened(self) -> sqlite3.Connection:
+        with translation():
+            connection = connect(self._path)
+            try:
+                create_or_upgrade(connection, self._path)
+                prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+    @contextmanager
+    def writer(self) -> Iterator[sqlite3.Connection]:
+        """Lend the writer, inside a transaction that is committed unless an exception comes."""
+        with translation(), self._lock:
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+
+    def rows(self, sql: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
+        """Return what one SELECT with %s for its parameters gives."""
+        with translation(), self._reader() as connection:
+            return connection.execute(sql.replace("%s", "?"), parameters).fetchall()
+
+    @contextmanager
+    def _reader(self) -> Iterator[sqlite3.Connection]:
+        if self._in_memory:
+            with self._lock:
+                yield self._writer
+            return
+        connection = self._readers.get()
+        try:
+            if connection is None:
+                connection = connect(self._path)
+                prepare(connection)
+            yield connection
+        finally:
+            self._readers.put(connection)
+
+    @contextmanager
+    def transaction(self, *, commit: bool) -> Iterator[SQLiteCursor]:
+        """Lend a cursor as the package's recorders expect it."""
+        with self.writer() if commit else self._reader() as connection, translation():
+            yield SQLiteCursor(connection.cursor())
+
+    def close(self) -> None:
+        """Close the connections, the writer last, so that it tidies the write-ahead log."""
+        for _ in range(self._reader_count):
+            with suppress(Empty):
+                connection = self._readers.get(timeout=CLOSE_TIMEOUT_S)
+                if connection is not None:
+                    connection.close()
+        self._reader_count = 0
+        with self._lock:
+            self._writer.close()
+        self._release_file()
+
+    def _release_file(self) -> None:
+        if self._file_lock is not None:
+            self._file_lock.close()
+
+    def __del__(self) -> None:
+        """Leave closing to the owner: the package's class would close its pool here."""
+
+
+def connect(path: str, *, uri: bool = False) -> sqlite3.Connection:
+    """Open a connection that begins no transaction by itself."""
+    return sqlite3.connect(
+        path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, uri=uri
+    )
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Make commits durable: the write-ahead log is synced by each of them, on macOS too."""
+    for setting in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "fullfsync = ON",
+        "checkpoint_fullfsync = ON",
+        "journal_size_limit = 67108864",
+        "cache_size = -16384",
+    ):
+        connection.execute(f"PRAGMA {setting}").fetchall()
+
+
+@contextmanager
+def translation() -> Iterator[None]:
+    """Raise the driver's errors as those of `eventsourcing.persistence`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _translated(error) from error
+
+
+def _translated(error: sqlite3.Error) -> PersistenceError:
+    # Errors that Python's module raises by itself have no code.
+    code = getattr(error, "sqlite_errorcode", 0)
+    return UnavailableError(str(error)) if code & 0xFF in AWAY else translated(error)
+
+
+def _locked(path: Path) -> FileLock:
+    check_is_ours(path)
+    return FileLock(path)

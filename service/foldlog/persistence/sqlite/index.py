@@ -1,0 +1,114 @@
+"""The session index on SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from sqlite3 import Connection
+from typing import Any
+from uuid import UUID
+
+from eventsourcing.persistence import IntegrityError, Tracking
+from eventsourcing.sqlite import SQLiteCursor, SQLiteTrackingRecorder
+
+from foldlog.persistence.index import IndexChange, IndexPage, IndexQuery, IndexRow, SessionIndex
+from foldlog.persistence.indexing import Writes, writes
+from foldlog.persistence.listing import COLUMNS, Source, listing, page, row
+from foldlog.persistence.sqlite.connections import SQLiteConnections
+
+TRACK = (
+    "INSERT INTO foldlog_tracking (application_name, notification_id) VALUES (?1, ?2)"
+    " ON CONFLICT (application_name) DO UPDATE SET notification_id = ?2 WHERE notification_id < ?2"
+)
+TRACKED = "SELECT notification_id FROM foldlog_tracking WHERE application_name = %s"
+INSERT_SESSION = (
+    "INSERT INTO foldlog_sessions (tenant, aggregate_id, session_id, parent_session_id,"
+    " parent_at_seq, labels, metadata_json, next_seq, create_s, create_ns, update_s, update_ns)"
+    " VALUES (?,?,?,?,?,?,?,0,?,?,?,?) ON CONFLICT DO NOTHING"
+)
+UPDATE_SESSION = (
+    "UPDATE foldlog_sessions SET labels = coalesce(?, labels),"
+    " metadata_json = coalesce(?, metadata_json), next_seq = coalesce(?, next_seq),"
+    " update_s = coalesce(?, update_s), update_ns = coalesce(?, update_ns),"
+    " deleted = deleted OR ? WHERE aggregate_id = ?"
+)
+DELETE_TERMS = "DELETE FROM foldlog_session_terms WHERE aggregate_id = ?"
+DELETE_LABELS = f"{DELETE_TERMS} AND source = {int(Source.LABEL)}"
+INSERT_TERM = (
+    "INSERT INTO foldlog_session_terms (tenant, aggregate_id, source, term, create_s, create_ns)"
+    " SELECT tenant, aggregate_id, ?, ?, create_s, create_ns FROM foldlog_sessions"
+    " WHERE aggregate_id = ? AND NOT deleted ON CONFLICT DO NOTHING"
+)
+INSERT_LINEAGE = (
+    "INSERT INTO foldlog_lineage (aggregate_id, ancestor_id, to_version) VALUES (?,?,?)"
+    " ON CONFLICT DO NOTHING"
+)
+FIND = f"SELECT {COLUMNS} FROM foldlog_sessions s WHERE s.aggregate_id = %s AND NOT s.deleted"
+FORKS = (
+    "SELECT l.aggregate_id, s.session_id, l.to_version FROM foldlog_lineage l"
+    " JOIN foldlog_sessions s USING (aggregate_id) WHERE l.ancestor_id = %s AND NOT s.deleted"
+    " ORDER BY l.aggregate_id"
+)
+
+
+class SQLiteSessionIndex(SQLiteTrackingRecorder, SessionIndex):
+    """Keeps the index beside the events."""
+
+    datastore: SQLiteConnections
+
+    def construct_create_table_statements(self) -> list[str]:
+        """Return nothing: the migrations make the tables."""
+        return []
+
+    def insert_tracking(self, tracking: Tracking) -> None:
+        with self.datastore.transaction(commit=True) as cursor:
+            self._insert_tracking(cursor, tracking)
+
+    def _insert_tracking(self, c: SQLiteCursor, tracking: Tracking) -> None:
+        connection = c.sqlite_cursor.connection
+        _track(connection, tracking)
+
+    def max_tracking_id(self, application_name: str) -> int | None:
+        rows = self.datastore.rows(TRACKED, [application_name])
+        return rows[0][0] if rows else None
+
+    def apply(self, changes: Sequence[IndexChange], tracking: Tracking) -> None:
+        rows = writes(changes)
+        with self.datastore.writer() as connection:
+            _track(connection, tracking)
+            for sql, parameters in _statements(rows):
+                connection.executemany(sql, parameters)
+
+    def list_sessions(self, query: IndexQuery) -> IndexPage:
+        sql, parameters = listing(query, _key)
+        return page(query, [_row(*each) for each in self.datastore.rows(sql, parameters)])
+
+    def find_session(self, aggregate_id: UUID) -> IndexRow | None:
+        rows = self.datastore.rows(FIND, [_key(aggregate_id)])
+        return _row(*rows[0]) if rows else None
+
+    def forks_reading(self, aggregate_id: UUID) -> list[tuple[UUID, str, int]]:
+        rows = self.datastore.rows(FORKS, [_key(aggregate_id)])
+        return [(UUID(bytes=key), session_id, to) for key, session_id, to in rows]
+
+
+def _track(connection: Connection, tracking: Tracking) -> None:
+    place = (tracking.application_name, tracking.notification_id)
+    if connection.execute(TRACK, place).rowcount != 1:
+        raise IntegrityError(f"the position of {tracking} does not grow")
+
+
+def _statements(rows: Writes) -> Iterator[tuple[str, Sequence[Sequence[object]]]]:
+    yield INSERT_SESSION, [(tenant, _key(key), *rest) for tenant, key, *rest in rows.sessions]
+    yield UPDATE_SESSION, [(*rest, _key(key)) for *rest, key in rows.updates]
+    yield DELETE_TERMS, [(_key(key),) for key in rows.stripped]
+    yield DELETE_LABELS, [(_key(key),) for key in rows.unlabelled]
+    yield INSERT_TERM, [(*rest, _key(key)) for *rest, key in rows.terms]
+    yield INSERT_LINEAGE, [(_key(key), _key(of), to) for key, of, to in rows.lineage]
+
+
+def _key(aggregate_id: UUID) -> bytes:
+    return aggregate_id.bytes
+
+
+def _row(key: Any, *columns: Any) -> IndexRow:
+    return row(UUID(bytes=key), columns)

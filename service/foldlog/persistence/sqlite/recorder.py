@@ -1,0 +1,131 @@
+"""The event recorder on SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Event
+from typing import Any, cast
+from uuid import UUID
+
+from eventsourcing.persistence import ApplicationRecorder, IntegrityError, StoredEvent, Subscription
+from eventsourcing.sqlite import SQLiteApplicationRecorder
+
+from foldlog.persistence import queries
+from foldlog.persistence.errors import DuplicateRowError
+from foldlog.persistence.reading import FeedReader
+from foldlog.persistence.recorder import TRANSACTION_ROWS, SessionRecorder
+from foldlog.persistence.rows import row_id, row_request_key, row_tenant
+from foldlog.persistence.sqlite.connections import SQLiteConnections
+
+Parameters = tuple[str, bytes, int, str, bytes, bytes | None]
+INSERT = (
+    "INSERT INTO foldlog_events"
+    " (tenant, originator_id, originator_version, topic, state, request_key) VALUES (?,?,?,?,?,?)"
+)
+UPDATE = "UPDATE foldlog_events SET state = ? WHERE originator_id = ? AND originator_version = ?"
+EXISTS = "SELECT 1 FROM foldlog_events WHERE originator_id = ? AND originator_version = ?"
+
+
+class SQLiteSessionRecorder(FeedReader, SQLiteApplicationRecorder, SessionRecorder):
+    """Writes in one transaction each; notification ids are dense."""
+
+    datastore: SQLiteConnections
+
+    def __init__(self, datastore: SQLiteConnections) -> None:
+        super().__init__(datastore, events_table_name="foldlog_events")
+        self._hint = Event()
+
+    def construct_create_table_statements(self) -> list[str]:
+        """Return nothing: the migrations make the tables."""
+        return []
+
+    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int]:
+        if not stored_events:
+            return []
+        with self.datastore.writer() as connection:
+            _insert(connection, stored_events)
+            (last,) = connection.execute("SELECT last_insert_rowid()").fetchone()
+        return range(last - len(stored_events) + 1, last + 1)
+
+    def insert_chunks(self, chunks: Iterable[Sequence[StoredEvent]]) -> int:
+        count = 0
+        with self.datastore.writer() as connection:
+            for chunk in chunks:
+                count += len(chunk)
+                if count > TRANSACTION_ROWS:
+                    raise ValueError(f"more than {TRANSACTION_ROWS} rows in one transaction")
+                _insert(connection, chunk)
+        return count
+
+    def replace_states(self, originator_id: UUID, states: Sequence[tuple[int, bytes]]) -> None:
+        with self.datastore.writer() as connection:
+            before = connection.total_changes
+            connection.executemany(
+                UPDATE, [(state, originator_id.bytes, version) for version, state in states]
+            )
+            if connection.total_changes - before != len(states):
+                raise IntegrityError(f"a row of {originator_id} to replace is missing")
+
+    def notify(self) -> None:
+        self._hint.set()
+
+    def wait_for_hint(self, timeout_s: float) -> bool:
+        came = self._hint.wait(timeout_s)
+        self._hint.clear()
+        return came
+
+    def subscribe(
+        self, gt: int | None = None, topics: Sequence[str] = ()
+    ) -> Subscription[ApplicationRecorder]:
+        """Not offered: the feed is followed with select_changes and wait_for_hint."""
+        raise NotImplementedError("follow the feed with select_changes and wait_for_hint")
+
+    def _rows(self, query: queries.Query) -> list[tuple[Any, ...]]:
+        return self.datastore.rows(*query)
+
+    def _key(self, originator_id: UUID | str) -> object:
+        return cast("UUID", originator_id).bytes
+
+    def _id(self, key: Any) -> UUID:
+        return UUID(bytes=key)
+
+    def _feed_stop(self, stop: int | None) -> int | None:
+        # One writer: rows become visible in the order of their ids.
+        return stop
+
+
+def _insert(connection: sqlite3.Connection, stored_events: Sequence[StoredEvent]) -> None:
+    parameters = [_parameters(stored) for stored in stored_events]
+    with _collisions(connection, parameters):
+        connection.executemany(INSERT, parameters)
+
+
+def _parameters(stored: StoredEvent) -> Parameters:
+    return (
+        row_tenant(stored),
+        row_id(stored).bytes,
+        stored.originator_version,
+        stored.topic,
+        stored.state,
+        row_request_key(stored),
+    )
+
+
+@contextmanager
+def _collisions(connection: sqlite3.Connection, parameters: Sequence[Parameters]) -> Iterator[None]:
+    """Raise DuplicateRowError for the row that the unique indexes refuse.
+
+    SQLite tells which index only in its message; but the rows before the refused one count as
+    changes, and inside the transaction its version can be looked up.
+    """
+    before = connection.total_changes
+    try:
+        yield
+    except sqlite3.IntegrityError as error:
+        if error.sqlite_errorname != "SQLITE_CONSTRAINT_UNIQUE":
+            raise
+        _, key, version, *_ = parameters[connection.total_changes - before]
+        taken = connection.execute(EXISTS, (key, version)).fetchone()
+        raise DuplicateRowError("version" if taken else "request") from error
