@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -85,3 +86,52 @@ def _translated(stated: dict[str, Any]) -> dict[str, Any]:
     if "raised" in stated:
         return {"refused": "INVALID_FIELD"}
     return {key: item for key, item in stated.items() if key not in {"plan", "telemetry"}}
+
+
+@dataclass(frozen=True)
+class FieldExpectation:
+    """What a field case is to end in, the decisions and deviations included."""
+
+    results: dict[int, dict[str, Any]]
+    errors: dict[int, list[str]]
+    checks: dict[int, dict[str, Any]]
+    surface_seqs: dict[str, list[int]]
+    next_seqs: dict[str, int]
+
+
+def decisions() -> dict[str, dict[str, Any]]:
+    """Return, by case, which of the outcomes that it accepts is ours."""
+    table: dict[str, dict[str, Any]] = load("decisions.json")["decisions"]
+    return table
+
+
+def field_expectation(case: dict[str, Any]) -> FieldExpectation:
+    """Return what a field case is to end in."""
+    expect = case["expect"]
+    decided = decisions().get(case["id"], {})
+    deviation = deviations().get(case["id"], {})
+    results = decided.get("results", {}) | deviation.get("results", {})
+    errors = _by_op(expect.get("errors", {})) | _by_op(expect.get("errors_preferred", {}))
+    return FieldExpectation(
+        results=_by_op(results),
+        errors={i: codes for i, codes in errors.items() if not _not_run(results, i)},
+        checks=_by_op(expect.get("checks", {})),
+        surface_seqs=_ends(expect, decided, deviation, "surface_seqs"),
+        next_seqs=_ends(expect, decided, deviation, "next_seq"),
+    )
+
+
+def _not_run(results: dict[str, Any], index: int) -> bool:
+    return "not_run" in results.get(str(index), {})
+
+
+def _by_op(stated: dict[str, Any]) -> dict[int, Any]:
+    return {int(index): item for index, item in stated.items()}
+
+
+def _ends(expect: dict[str, Any], *over: Any) -> dict[str, Any]:
+    *tables, key = over
+    ends: dict[str, Any] = dict(expect.get(key, {}))
+    for each in tables:
+        ends |= each.get(key, {})
+    return ends

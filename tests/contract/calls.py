@@ -226,12 +226,6 @@ def imported(
     return stub.ImportSession(elements(), timeout=DEADLINE_S)
 
 
-def batches(events: Sequence[event_pb2.NewEvent], size: int = 500) -> Iterator[Any]:
-    """Yield slices of at most `size` events."""
-    for first in range(0, len(events), size):
-        yield events[first : first + size]
-
-
 def raw_call(channel: grpc.Channel, method: str, stream_out: bool = False) -> Callable[..., Any]:
     """Return a call that sends bytes as they are and returns bytes."""
     make = channel.unary_stream if stream_out else channel.unary_unary

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from foldlog.v1 import event_pb2, message_pb2
+
+BATCH_BYTES = 2_000_000
+BATCH_EVENTS = 500
 
 
 def message(role: str, content: str | None = None, **fields: Any) -> message_pb2.Message:
@@ -106,3 +110,18 @@ def replacing_entries(
     entries = event_pb2.EntryRange(first_seq=first_seq, last_seq=last_seq)
     new.replace.CopyFrom(event_pb2.Replace(entries=entries, allow_empty=allow_empty))
     return new
+
+
+def batches(events: Iterable[event_pb2.NewEvent]) -> Iterator[list[event_pb2.NewEvent]]:
+    """Yield batches that stay under the limits; an event that does not goes alone."""
+    batch: list[event_pb2.NewEvent] = []
+    size = 0
+    for new in events:
+        encoded = new.ByteSize()
+        if batch and (size + encoded > BATCH_BYTES or len(batch) == BATCH_EVENTS):
+            yield batch
+            batch, size = [], 0
+        batch.append(new)
+        size += encoded
+    if batch:
+        yield batch
