@@ -53,7 +53,9 @@ class InvalidFieldError(FoldlogError):
     reason = "INVALID_FIELD"
     fields: Mapping[str, str]
 
-    def __init__(self, message: str | None = None, *, fields: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, message: str | None = None, *, fields: Mapping[str, str] | None = None
+    ) -> None:
         self.fields = dict(fields or {})
         text = message or "; ".join(f"{name}: {wrong}" for name, wrong in self.fields.items())
         super().__init__(text)
@@ -161,7 +163,9 @@ class UnbalancedRangeError(FoldlogError):
     """A replace would split a call from its result."""
 
     reason = "UNBALANCED_RANGE"
-    template = "the range would orphan results {orphaned_result_ids} and leave calls {unanswered_call_ids}"
+    template = (
+        "the range would orphan results {orphaned_result_ids} and leave calls {unanswered_call_ids}"
+    )
     orphaned_result_ids: tuple[str, ...]
     unanswered_call_ids: tuple[str, ...]
 

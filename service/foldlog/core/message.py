@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+
 class Role(IntEnum):
     """Who speaks. The numbers are those of the wire."""
 
@@ -83,3 +84,8 @@ class Message:
     name: str | None = None
     reasoning: str | None = None
     metadata_json: str | None = None
+
+    @property
+    def call_ids(self) -> tuple[str | None, ...]:
+        """The ids of its tool calls, in order."""
+        return tuple([call.id for call in self.tool_calls])

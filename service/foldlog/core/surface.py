@@ -67,13 +67,11 @@ class Surface(Generic[E]):
         return twin
 
     def covered(self, start: int, stop: int) -> slice:
-        """Return the slice of entries whose positions lie in [start, stop], both ends in. O(log n)."""
-        return slice(
-            bisect_left(self._keys, (start, -1)), bisect_left(self._keys, (stop + 1, -1))
-        )
+        """Return the slice of entries at positions in [start, stop], both ends in. O(log n)."""
+        return slice(bisect_left(self._keys, (start, -1)), bisect_left(self._keys, (stop + 1, -1)))
 
     def insert(self, entry: E) -> int:
-        """Insert an entry at its place and return its index. O(log n) plus the move of what follows."""
+        """Insert an entry at its place and return its index. O(log n), and what follows moves."""
         key = (entry.position, entry.seq)
         index = bisect_right(self._keys, key)
         self._keys.insert(index, key)
@@ -81,7 +79,10 @@ class Surface(Generic[E]):
         return index
 
     def replace(self, entry: E, stop: int) -> tuple[int, list[E]]:
-        """Shadow what stands in [entry.position, stop], insert the entry, and return its index and the shadowed."""
+        """Shadow what stands in [entry.position, stop] and insert the entry there.
+
+        Returns its index and the shadowed.
+        """
         gone = self.covered(entry.position, stop)
         shadowed = self._entries[gone]
         self._entries[gone] = [entry]
@@ -89,7 +90,10 @@ class Surface(Generic[E]):
         return gone.start, shadowed
 
     def index_of(self, seq: int) -> int | None:
-        """Return the index of the live entry with this seq, or None. O(log n) where it stands at its seq, else O(n)."""
+        """Return the index of the live entry with this seq, or None.
+
+        O(log n) where it stands at its seq, else O(n).
+        """
         index = bisect_left(self._keys, (seq, seq))
         if index < len(self._keys) and self._keys[index][1] == seq:
             return index
@@ -98,7 +102,8 @@ class Surface(Generic[E]):
     def resolve(self, first_seq: int, last_seq: int) -> PositionRange:
         """Return the positions from one live entry to another, both ends in.
 
-        Raises EntryNotLiveError if either is not live, InvalidFieldError if they stand the other way round.
+        Raises EntryNotLiveError if either is not live, InvalidFieldError if they stand the wrong
+        way round.
         """
         first, last = self.index_of(first_seq), self.index_of(last_seq)
         if first is None or last is None:

@@ -1,0 +1,141 @@
+"""What an append may hold. Judged once, before it is stored; each error names the field."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from foldlog.core.canonical import check_free_json
+from foldlog.core.errors import InvalidFieldError, TooLargeError
+from foldlog.core.event import PositionRange
+from foldlog.core.header import Header
+from foldlog.core.message import (
+    AttachmentPart,
+    Message,
+    OpaquePart,
+    Part,
+    ReasoningPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+)
+
+SHA256_BYTES = 32
+ROLES = frozenset(role.value for role in Role if role is not Role.UNSPECIFIED)
+
+# RFC 9110, section 8.3.1: type "/" subtype, then parameters.
+_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_PARAMETER = rf'[ \t]*;[ \t]*{_TOKEN}=(?:{_TOKEN}|"(?:[^"\\]|\\.)*")'
+_MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(?:{_PARAMETER})*")
+
+
+def validate_message(
+    message: Message, role_required: bool = True, max_json_depth: int = 128
+) -> None:
+    """Raise InvalidFieldError, with the path in the wire's Message, for what no log may hold."""
+    if role_required and message.role not in ROLES:
+        raise InvalidFieldError.of("role", f"{int(message.role)} is not a known role")
+    if message.role == Role.TOOL and message.tool_call_id is None:
+        raise InvalidFieldError.of("tool_call_id", "is required for role tool")
+    if message.metadata_json is not None:
+        check_free_json(message.metadata_json, "metadata_json", max_json_depth)
+    if isinstance(message.content, tuple):
+        for index, part in enumerate(message.content):
+            _validate_part(part, f"parts.parts[{index}]", len(message.tool_calls), max_json_depth)
+
+
+def _validate_part(part: Part, path: str, tool_calls: int, max_json_depth: int) -> None:
+    match part:
+        case TextPart() | ReasoningPart(text=str()):
+            return
+        case ReasoningPart(json=str(json)):
+            check_free_json(json, f"{path}.reasoning.json", max_json_depth)
+        case ReasoningPart():
+            raise InvalidFieldError.of(f"{path}.reasoning", "holds neither text nor JSON")
+        case OpaquePart(kind, json):
+            if not kind:
+                raise InvalidFieldError.of(f"{path}.opaque.kind", "is required")
+            check_free_json(json, f"{path}.opaque.json", max_json_depth)
+        case AttachmentPart():
+            _validate_attachment(part, f"{path}.attachment")
+        case ToolCallPart(index):
+            if not 0 <= index < tool_calls:
+                wrong = f"{index} is past the message's {tool_calls} tool calls"
+                raise InvalidFieldError.of(f"{path}.tool_call_index", wrong)
+        case _:
+            raise InvalidFieldError.of(path, "is of no kind that this release knows")
+
+
+def _validate_attachment(part: AttachmentPart, path: str) -> None:
+    if len(part.sha256) != SHA256_BYTES:
+        wrong = f"has {len(part.sha256)} bytes, not {SHA256_BYTES}"
+        raise InvalidFieldError.of(f"{path}.sha256", wrong)
+    if _MEDIA_TYPE.fullmatch(part.media_type) is None:
+        raise InvalidFieldError.of(f"{path}.media_type", "is not of the form type/subtype")
+
+
+def validate_replace(range_: PositionRange, own_seq: int) -> None:
+    """Raise InvalidFieldError unless 0 <= start <= stop < own_seq."""
+    start, stop = range_.start, range_.stop
+    if start < 0:
+        raise InvalidFieldError.of("replace.positions.start", f"{start} is below 0")
+    if start > stop:
+        raise InvalidFieldError.of("replace.positions", f"start {start} is past stop {stop}")
+    if stop >= own_seq:
+        wrong = f"{stop} is not below the event's own seq, {own_seq}"
+        raise InvalidFieldError.of("replace.positions.stop", wrong)
+
+
+def validate_header(header: Header, max_json_depth: int = 128) -> None:
+    """Raise InvalidFieldError unless the parameters are a JSON object and each tool is JSON."""
+    if header.parameters_json:
+        check_free_json(header.parameters_json, "parameters_json", max_json_depth)
+        if not header.parameters_json.lstrip().startswith("{"):
+            raise InvalidFieldError.of("parameters_json", "is not a JSON object")
+    for index, tool in enumerate(header.tools_json):
+        check_free_json(tool, f"tools_json[{index}]", max_json_depth)
+
+
+def validate_custom(kind: str, keys: Sequence[str], max_keys: int, max_key_bytes: int) -> None:
+    """Raise InvalidFieldError for a custom event without a kind, TooLargeError for its keys."""
+    if not kind:
+        raise InvalidFieldError.of("kind", "is required")
+    if len(keys) > max_keys:
+        raise TooLargeError(field="keys", size=len(keys), limit=max_keys)
+    for index, key in enumerate(keys):
+        _require_bytes(key, f"keys[{index}]", max_key_bytes)
+
+
+def validate_session_id(session_id: str, limit: int = 512) -> None:
+    """Raise unless the id has 1 to `limit` bytes of UTF-8, none of them NUL. Never normalised."""
+    if not session_id:
+        raise InvalidFieldError.of("session_id", "is empty")
+    _require_bytes(session_id, "session_id", limit)
+    if "\0" in session_id:
+        raise InvalidFieldError.of("session_id", "holds NUL")
+
+
+def validate_request_id(request_id: str, limit: int = 128) -> None:
+    """Raise TooLargeError if the id has more than `limit` bytes. An empty one is none."""
+    _require_bytes(request_id, "request_id", limit)
+
+
+def validate_labels(labels: Mapping[str, str], max_count: int, max_bytes: int) -> None:
+    """Raise TooLargeError for too many labels, or a key or a value of more than max_bytes."""
+    if len(labels) > max_count:
+        raise TooLargeError(field="labels", size=len(labels), limit=max_count)
+    for key, value in labels.items():
+        if not key:
+            raise InvalidFieldError.of("labels", "has an empty key")
+        _require_bytes(key, "labels", max_bytes)
+        _require_bytes(value, f"labels[{key}]", max_bytes)
+
+
+def _require_bytes(text: str, field: str, limit: int) -> None:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        wrong = f"has a lone surrogate at character {error.start}"
+        raise InvalidFieldError.of(field, wrong) from None
+    if size > limit:
+        raise TooLargeError(field=field, size=size, limit=limit)
