@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from ipaddress import ip_address
 from typing import Any, Self, TypeVar, cast
 
 KIB = 1024
@@ -151,6 +152,16 @@ def split_address(address: str) -> tuple[str, int]:
     if not colon or not host or not port.isdecimal() or int(port) > 65_535:
         raise ValueError(f"an address is HOST:PORT, such as 127.0.0.1:50551, not {address!r}")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches a host."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _read(cls: type[Settings] | type[Limits], environment: Mapping[str, str]) -> dict[str, Any]:

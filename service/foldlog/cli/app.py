@@ -1,0 +1,83 @@
+"""The commands in one place, and the options that stand before them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from foldlog.cli import (
+    diagnosis,
+    proof,
+    reading,
+    serving,
+    sessions,
+    transfer,
+    writing,
+)
+from foldlog.cli.options import Address, AsJson
+from foldlog.cli.outcome import Commands
+
+PANELS = {
+    "Run the service": (serving.serve, serving.migrate, diagnosis.doctor),
+    "Sessions": (
+        sessions.sessions,
+        sessions.create,
+        sessions.info,
+        sessions.label,
+        sessions.delete,
+    ),
+    "Read": (reading.show, reading.tail, reading.diff),
+    "Write": (writing.append, writing.replace, writing.rewind, writing.fork, writing.snapshot),
+    "Prove": (proof.check, proof.verify),
+    "Move": (transfer.export, transfer.import_),
+}
+
+
+def _show_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        typer.echo(f"foldlog {version('foldlog')}")
+    except PackageNotFoundError:
+        typer.echo("foldlog (from source)")
+    raise typer.Exit
+
+
+def _hand_down(
+    ctx: typer.Context,
+    address: Address = "",
+    as_json: AsJson = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version."),
+    ] = False,
+) -> None:
+    """Foldlog keeps what happened in LLM-agent sessions and proves what the model saw.
+
+    Exit codes: 0 fine, 1 something was found (a violation, a broken chain, a fault), 2 bad input,
+    3 unreachable.
+    """
+    given = {name: value for name, value in (("address", address), ("as_json", as_json)) if value}
+    names = (command.__name__.strip("_") for panel in PANELS.values() for command in panel)
+    ctx.default_map = {name: given for name in names}
+
+
+def _made() -> typer.Typer:
+    made = typer.Typer(
+        cls=Commands,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        rich_markup_mode=None,
+    )
+    made.callback()(_hand_down)
+    for panel, commands in PANELS.items():
+        for command in commands:
+            made.command(command.__name__.strip("_"), rich_help_panel=panel)(command)
+    return made
+
+
+app = _made()

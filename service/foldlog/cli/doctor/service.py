@@ -1,0 +1,46 @@
+"""Doctor's look at a running service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from foldlog.cli.doctor.finding import Finding, fault, note, ok, warning
+
+ANSWER_TIMEOUT_S = 3.0
+
+
+def service(address: str) -> Iterator[Finding]:
+    """Ask the service at an address for its health."""
+    import grpc
+    from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+    with grpc.insecure_channel(address) as channel:
+        asked = health_pb2_grpc.HealthStub(channel).Check
+        try:
+            answer = asked(health_pb2.HealthCheckRequest(), timeout=ANSWER_TIMEOUT_S)
+        except grpc.RpcError as error:
+            yield _failed(address, error.code())
+            return
+    if answer.status == health_pb2.HealthCheckResponse.SERVING:
+        yield ok("service", f"serving at {address}")
+        return
+    status = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
+    yield fault(
+        "service",
+        f"{address} answers {status}",
+        "It stops, or cannot use its database.",
+        "Look at its log.",
+    )
+
+
+def _failed(address: str, code: object) -> Finding:
+    import grpc
+
+    if code is grpc.StatusCode.UNAVAILABLE:
+        return note("service", f"nothing serves at {address}", fix="Start it with: foldlog serve")
+    return warning(
+        "service",
+        f"{address} answers {getattr(code, 'name', code)} when asked for its health",
+        "It may be another program, or overloaded.",
+        "Name Foldlog's address with --address.",
+    )

@@ -1,0 +1,142 @@
+"""`foldlog check` and `verify`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from foldlog.cli.connection import connected
+from foldlog.cli.options import Address, AsJson, AtSeq, SessionId
+from foldlog.cli.outcome import Outcome
+from foldlog.cli.requests import Format
+
+if TYPE_CHECKING:
+    from foldlog.cli.requests import Given
+    from foldlog.client import Session
+    from foldlog.client.values import CheckResult, Verification
+    from foldlog.core.header import Header
+
+
+def check(
+    session: SessionId,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A provider's request, or a list of its messages, as JSON; -: from stdin.",
+        ),
+    ],
+    format_: Annotated[
+        Format, typer.Option("--format", help="What FILE holds; auto tells by its looks.")
+    ] = Format.AUTO,
+    at: AtSeq = None,
+    header: Annotated[
+        bool, typer.Option(help="Compare all else of the request too, if the log has a header.")
+    ] = True,
+    strict_system: Annotated[
+        bool, typer.Option("--strict-system", help="Compare the content of system messages.")
+    ] = False,
+    compare_reasoning: Annotated[
+        bool, typer.Option("--compare-reasoning", help="Compare reasoning.")
+    ] = False,
+    report_unanswered_calls: Annotated[
+        bool, typer.Option("--report-unanswered-calls", help="Report a call without a result.")
+    ] = False,
+    byte_exact: Annotated[
+        bool, typer.Option("--byte-exact", help="Report equal JSON in other bytes.")
+    ] = False,
+    independent: Annotated[
+        bool, typer.Option("--independent", help="Read the stored rows again, past every cache.")
+    ] = False,
+    address: Address = "",
+    as_json: AsJson = False,
+) -> None:
+    """Say whether a request can be derived from the log, and if not, what is wrong with it."""
+    from foldlog.cli.requests import read_messages
+
+    given = read_messages(file, format_)
+    with connected(address) as client:
+        chosen = client.session(session)
+        compared = _comparable_header(chosen, given, at) if header else None
+        found = chosen.check(
+            given.messages,
+            header=compared,
+            mode="warn",
+            at_seq=at,
+            strict_system=strict_system,
+            compare_reasoning=compare_reasoning,
+            report_unanswered_calls=report_unanswered_calls,
+            byte_exact=byte_exact,
+            independent=independent,
+        )
+    _print_found(found, given, compared is not None, as_json)
+    if not found.ok:
+        raise typer.Exit(Outcome.FINDING)
+
+
+def _comparable_header(session: Session, given: Given, at: int | None) -> Header | None:
+    """Return the request's header if the log has one to compare it with."""
+    from foldlog.core.errors import HeaderMissingError
+
+    if given.header is None:
+        return None
+    try:
+        session.header(at_seq=at)
+    except HeaderMissingError:
+        return None
+    return given.header
+
+
+def _print_found(found: CheckResult, given: Given, with_header: bool, as_json: bool) -> None:
+    from foldlog.cli.documents import violation_document
+    from foldlog.cli.terminal import output, print_json
+
+    if as_json:
+        violation = violation_document(found.violation) if found.violation else None
+        print_json(
+            {
+                "checked": found.checked,
+                "ok": found.ok,
+                "violation": violation,
+                "next_seq": found.next_seq,
+                "format": given.format,
+                "header_compared": with_header,
+            }
+        )
+    elif found.violation:
+        from foldlog.cli.violation import explained
+
+        output().print(explained(found.violation))
+    else:
+        what = f"{len(given.messages)} messages{' and the header' if with_header else ''}"
+        typer.secho(f"✓ The request can be derived from the log: {what}.", fg="green")
+        if given.header is not None and not with_header:
+            typer.echo("  Its header was not compared.", err=True)
+
+
+def verify(session: SessionId, address: Address = "", as_json: AsJson = False) -> None:
+    """Recompute the chain of every stored row of a session and its ancestors."""
+    with connected(address) as client:
+        found = client.session(session).verify()
+    _print_verified(found, as_json)
+    if not found.intact:
+        raise typer.Exit(Outcome.FINDING)
+
+
+def _print_verified(found: Verification, as_json: bool) -> None:
+    from foldlog.cli.terminal import print_json, printable
+
+    if as_json:
+        print_json(asdict(found) | {"chain": found.chain.hex()})
+        return
+    if found.intact:
+        typer.secho(f"✓ {found.row_count} rows, each as it was written", fg="green")
+        typer.echo(f"  chain {found.chain.hex()}")
+        return
+    typer.secho(f"✗ not as it was written ({found.row_count} rows looked at):", fg="red")
+    for each in found.faults:
+        where = "a fact" if each.seq is None else f"event {each.seq}"
+        typer.echo(printable(f"  {each.session_id}, {where}: {each.description}"))
+    typer.echo("  Restore a backup from before the damage.")

@@ -1,0 +1,150 @@
+"""`foldlog serve` and `foldlog migrate`."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from foldlog.cli.outcome import CommandError, Outcome
+from foldlog.settings import Setting, Settings, described, is_loopback, split_address
+
+
+def settings_from(flags: Mapping[str, Any]) -> Settings:
+    """Return the environment's settings with flags over them; a flag that is None was not given.
+
+    Raises CommandError that names what does not parse or is not allowed.
+    """
+    given = {name: value for name, value in flags.items() if value is not None}
+    try:
+        for each in described():
+            if each.name in given:
+                each.require_allowed(given[each.name])
+        return replace(Settings.from_environment(), **given)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
+def _option(setting: Setting) -> inspect.Parameter:
+    """Return a setting as a command's parameter, so that each is written down once."""
+    option = typer.Option(
+        help=f"{setting.says} [{setting.environment_name}]",
+        show_default=str(setting.default) or False,
+        metavar="|".join(setting.one_of) or None,
+    )
+    kind = Annotated[type(setting.default) | None, option]  # type: ignore[valid-type]
+    return inspect.Parameter(
+        setting.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind
+    )
+
+
+def with_settings(command: Callable[[Settings], None]) -> Callable[..., None]:
+    """Return a command that takes every setting as a flag and calls the given one with them all."""
+
+    @wraps(command)
+    def taking(**flags: Any) -> None:
+        command(settings_from(flags))
+
+    parameters = [_option(each) for each in described()]
+    taking.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    taking.__annotations__ = {each.name: each.annotation for each in parameters}
+    return taking
+
+
+@with_settings
+def serve(settings: Settings) -> None:
+    """Serve until SIGTERM or Ctrl-C, which let running calls end.
+
+    With no flags at all: on SQLite in ./foldlog.db. Every flag is an environment variable too;
+    limits are variables only, FOLDLOG_LIMIT_..., and stand in the reference of the settings.
+    """
+    from eventsourcing.persistence import PersistenceError
+
+    from foldlog import observability
+    from foldlog.server.run import run
+
+    _require_address(settings.listen)
+    try:
+        observability.setup(settings)
+        run(settings, ready=lambda address: _announce(settings, address))
+    except PersistenceError as error:
+        raise _database_trouble(error) from None
+    except OSError as error:
+        raise CommandError(f"cannot serve at {settings.listen}: {error}") from None
+
+
+def _require_address(listen: str) -> None:
+    try:
+        host, _ = split_address(listen)
+    except ValueError as error:
+        raise CommandError(f"--listen: {error}") from None
+    if not is_loopback(host):
+        typer.secho(
+            f"foldlog: warning: {listen} is reached from other machines, in plaintext and without a"
+            " login: whoever reaches it reads and writes every session.",
+            fg="yellow",
+            err=True,
+        )
+
+
+def _announce(settings: Settings, address: str) -> None:
+    if settings.address_file:
+        _write_whole(Path(settings.address_file), f"{address}\n")
+    typer.echo(
+        f"Foldlog serves at {address} on {_without_password(settings.database_url)}."
+        " Stop it with Ctrl-C."
+    )
+
+
+def _write_whole(path: Path, text: str) -> None:
+    """Write a file so that whoever sees it sees all of it."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def _without_password(url: str) -> str:
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    if not parts.password:
+        return url
+    user, _, host = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"{user.split(':')[0]}:***@{host}").geturl()
+
+
+def _database_trouble(error: Exception) -> CommandError:
+    from foldlog.persistence.errors import is_unavailable
+
+    outcome = Outcome.UNREACHABLE if is_unavailable(error) else Outcome.BAD_INPUT
+    return CommandError(f"the database cannot be used: {' '.join(str(error).split())}", outcome)
+
+
+def migrate(
+    database_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="The database. Unset: the configured one.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Bring the database's schema up to this release. Safe to run again, and by several at once."""
+    from eventsourcing.persistence import PersistenceError
+
+    from foldlog.persistence import migrate as schema
+
+    settings = settings_from({"database_url": database_url})
+    try:
+        applied = schema.migrate(settings.database_url)
+    except (PersistenceError, OSError, ImportError) as error:
+        raise _database_trouble(error) from None
+    for name in applied:
+        typer.echo(f"applied {name}")
+    where = _without_password(settings.database_url)
+    typer.echo(f"{where} is up to date{'' if applied else ': nothing to apply'}")
