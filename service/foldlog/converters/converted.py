@@ -1,0 +1,29 @@
+"""A provider request as the log stores it: messages, what groups them, and the header."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from foldlog.core.errors import InvalidFieldError
+from foldlog.core.header import Header
+from foldlog.core.message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A request in the log's terms. Messages of one provider message stand together under one group.
+
+    `groups` may be left empty: then no message belongs to a group.
+    """
+
+    messages: tuple[Message, ...]
+    groups: tuple[str | None, ...] = ()
+    header: Header = field(default_factory=Header)
+
+    def __post_init__(self) -> None:
+        if not self.groups:
+            object.__setattr__(self, "groups", (None,) * len(self.messages))
+        if len(self.groups) != len(self.messages):
+            raise InvalidFieldError.of(
+                "groups", f"{len(self.groups)} groups for {len(self.messages)} messages"
+            )
