@@ -31,7 +31,7 @@ def open_store(
     """Open the store that the URL names.
 
     SQLite is created and brought up to date; PostgreSQL must have been migrated, or SchemaError
-    says so. `hint_url` is a direct connection for hints where `database_url` is a transaction pool's.
+    says so. `hint_url` is a direct connection, for hints, where `database_url` is a pool's.
     Raises ValueError for a URL of another kind.
     """
     if database_url.startswith(SQLITE):

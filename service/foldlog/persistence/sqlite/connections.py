@@ -12,6 +12,7 @@ from pathlib import Path
 from queue import Empty, LifoQueue
 from threading import RLock
 from typing import Any
+from urllib.parse import quote
 
 from eventsourcing.persistence import PersistenceError
 from eventsourcing.sqlite import SQLiteCursor, SQLiteDatastore
@@ -131,6 +132,13 @@ def connect(path: str, *, uri: bool = False) -> sqlite3.Connection:
     return sqlite3.connect(
         path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, uri=uri
     )
+
+
+def inspect(path: Path) -> sqlite3.Connection:
+    """Open a file of ours that another process may be using, for reading only."""
+    check_is_ours(path)
+    with translation():
+        return connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)
 
 
 def prepare(connection: sqlite3.Connection) -> None:

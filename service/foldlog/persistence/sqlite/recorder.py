@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from threading import Event
 from typing import Any, cast
 from uuid import UUID
 
@@ -14,10 +13,12 @@ from eventsourcing.sqlite import SQLiteApplicationRecorder
 
 from foldlog.persistence import queries
 from foldlog.persistence.errors import DuplicateRowError
+from foldlog.persistence.hints import Hints
 from foldlog.persistence.reading import FeedReader
 from foldlog.persistence.recorder import TRANSACTION_ROWS, SessionRecorder
 from foldlog.persistence.rows import row_id, row_request_key, row_tenant
 from foldlog.persistence.sqlite.connections import SQLiteConnections
+from foldlog.persistence.subscription import SessionSubscription
 
 Parameters = tuple[str, bytes, int, str, bytes, bytes | None]
 INSERT = (
@@ -28,14 +29,18 @@ UPDATE = "UPDATE foldlog_events SET state = ? WHERE originator_id = ? AND origin
 EXISTS = "SELECT 1 FROM foldlog_events WHERE originator_id = ? AND originator_version = ?"
 
 
-class SQLiteSessionRecorder(FeedReader, SQLiteApplicationRecorder, SessionRecorder):
+# The package's class says that there always is a highest notification id; its own contract, and
+# what it returns from an empty table, is None.
+class SQLiteSessionRecorder(  # type: ignore[misc]
+    FeedReader, SQLiteApplicationRecorder, SessionRecorder
+):
     """Writes in one transaction each; notification ids are dense."""
 
     datastore: SQLiteConnections
 
     def __init__(self, datastore: SQLiteConnections) -> None:
         super().__init__(datastore, events_table_name="foldlog_events")
-        self._hint = Event()
+        self._hints = Hints()
 
     def construct_create_table_statements(self) -> list[str]:
         """Return nothing: the migrations make the tables."""
@@ -69,18 +74,15 @@ class SQLiteSessionRecorder(FeedReader, SQLiteApplicationRecorder, SessionRecord
                 raise IntegrityError(f"a row of {originator_id} to replace is missing")
 
     def notify(self) -> None:
-        self._hint.set()
+        self._hints.give()
 
     def wait_for_hint(self, timeout_s: float) -> bool:
-        came = self._hint.wait(timeout_s)
-        self._hint.clear()
-        return came
+        return self._hints.wait(timeout_s)
 
     def subscribe(
         self, gt: int | None = None, topics: Sequence[str] = ()
     ) -> Subscription[ApplicationRecorder]:
-        """Not offered: the feed is followed with select_changes and wait_for_hint."""
-        raise NotImplementedError("follow the feed with select_changes and wait_for_hint")
+        return SessionSubscription(self, gt, topics)
 
     def _rows(self, query: queries.Query) -> list[tuple[Any, ...]]:
         return self.datastore.rows(*query)

@@ -1,0 +1,1 @@
+"""The store in PostgreSQL: any number of processes."""

@@ -1,0 +1,130 @@
+"""The connections to PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any
+
+import psycopg
+from eventsourcing.postgres import PostgresDatastore
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool import ConnectionPool
+
+from foldlog.persistence.postgres.errors import translation
+from foldlog.persistence.postgres.hints import PostgresHints
+from foldlog.persistence.postgres.schema import check_schema
+from foldlog.persistence.queries import Query
+
+POOL_TIMEOUT_S = 5.0
+RECONNECT_S = 2.0
+WAITING_PER_CONNECTION = 16
+FRESH_S = 1.0
+
+# What a URL does not say: a server that went away without a word is noticed within seconds.
+DEFAULTS: dict[str, Any] = {
+    "application_name": "foldlog",
+    "connect_timeout": 5,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+
+
+class PooledConnection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that knows when it was last given back."""
+
+    returned_at = 0.0
+
+
+class PostgresConnections(PostgresDatastore):
+    """A bounded pool, in place of the package's, whose connections prepare nothing by name.
+
+    So it works through PgBouncer in transaction mode too. Opening checks the schema.
+    """
+
+    def __init__(self, url: str, pool_size: int = 8, hint_url: str = "") -> None:
+        conninfo = with_defaults(url)
+        self.schema = "public"
+        self.originator_id_type = "uuid"
+        self.single_row_tracking = True
+        self.enable_db_functions = False
+        self.lock_timeout = 0
+        self.db_type_names = set()
+        self._pool = ConnectionPool(
+            conninfo,
+            connection_class=PooledConnection,
+            kwargs={"autocommit": True, "prepare_threshold": None},
+            min_size=min(2, pool_size),
+            max_size=pool_size,
+            max_waiting=WAITING_PER_CONNECTION * pool_size,
+            timeout=POOL_TIMEOUT_S,
+            reconnect_timeout=RECONNECT_S,
+            check=_check,
+            reset=_mark_returned,
+            open=False,
+            name="foldlog",
+        )
+        self.hints = PostgresHints(with_defaults(hint_url or url), self.execute)
+        self.xid_offset = self._opened()
+
+    def _opened(self) -> int:
+        self._pool.open()
+        try:
+            with self.connection() as connection:
+                return check_schema(connection)
+        except BaseException:
+            self.close()
+            raise
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+        """Lend a connection in autocommit mode."""
+        with translation(), self._pool.connection() as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+        """Lend a connection inside a transaction."""
+        with self.connection() as connection, connection.transaction():
+            yield connection
+
+    def rows(self, query: Query) -> list[tuple[Any, ...]]:
+        """Return what one SELECT gives."""
+        sql, parameters = query
+        with self.connection() as connection:
+            return connection.execute(sql, parameters, binary=True).fetchall()
+
+    def execute(self, sql: str, parameters: Sequence[object] = ()) -> None:
+        """Run one statement that gives nothing."""
+        with self.connection() as connection:
+            connection.execute(sql, parameters)
+
+    def register_type_adapters(self) -> None:
+        """Do nothing: our statements use no composite types."""
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.hints.close()
+        self._pool.close()
+
+    def __del__(self) -> None:
+        """Leave closing to the owner: the package's class would close its pool here."""
+
+
+def with_defaults(url: str) -> str:
+    """Return the connection string with DEFAULTS for what it does not say."""
+    return make_conninfo(**{**DEFAULTS, **conninfo_to_dict(url)})
+
+
+def _check(connection: PooledConnection) -> None:
+    """Find out before lending whether a connection that rested was cut off meanwhile."""
+    if monotonic() - connection.returned_at > FRESH_S:
+        ConnectionPool.check_connection(connection)
+
+
+def _mark_returned(connection: PooledConnection) -> None:
+    connection.returned_at = monotonic()

@@ -1,0 +1,85 @@
+"""The insert: one statement with binary arrays, in one round trip, on libpq's level of psycopg."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+
+from eventsourcing.persistence import StoredEvent
+from psycopg import pq
+
+from foldlog.persistence.postgres.arrays import BIGINT, BYTEA, TEXT, UUID, array, bigint, bigints
+from foldlog.persistence.postgres.errors import check
+from foldlog.persistence.postgres.schema import ORDINAL_BITS
+from foldlog.persistence.recorder import STATEMENT_ROWS
+from foldlog.persistence.rows import row_id, row_request_key, row_tenant
+
+STATEMENT_BYTES = 16 * 1024 * 1024
+
+# The position in the feed: the transaction's id, then the row's number in the transaction.
+INSERT = b"""
+    INSERT INTO foldlog_events (tenant, originator_id, originator_version, topic, state,
+                                request_key, notification_id)
+    SELECT r.tenant, r.originator_id, r.originator_version, r.topic, r.state, r.request_key,
+           (((SELECT pg_current_xact_id()::text::bigint) + $7) << 20) | ($8 + r.ordinal - 1)
+    FROM unnest($1, $2, $3, $4, $5, $6) WITH ORDINALITY
+         AS r (tenant, originator_id, originator_version, topic, state, request_key, ordinal)
+    RETURNING notification_id
+"""
+TYPES = [
+    TEXT.array_oid,
+    UUID.array_oid,
+    BIGINT.array_oid,
+    TEXT.array_oid,
+    BYTEA.array_oid,
+    BYTEA.array_oid,
+    BIGINT.oid,
+    BIGINT.oid,
+]
+FORMATS = [pq.Format.BINARY] * len(TYPES)
+_bigint = struct.Struct("!q").unpack
+
+
+def insert(
+    connection: pq.abc.PGconn, rows: Sequence[StoredEvent], xid_offset: int, first_ordinal: int
+) -> int:
+    """Insert rows and return the transaction's part of their notification ids."""
+    parameters = [*_arrays(rows), bigint(xid_offset), bigint(first_ordinal)]
+    result = connection.exec_params(INSERT, parameters, TYPES, FORMATS, pq.Format.BINARY)
+    check(connection, result)
+    (place,) = _bigint(result.get_value(0, 0) or b"")
+    return int(place) >> ORDINAL_BITS << ORDINAL_BITS
+
+
+def _arrays(rows: Sequence[StoredEvent]) -> list[bytes]:
+    return [
+        array(TEXT, [row_tenant(row).encode() for row in rows]),
+        array(UUID, [row_id(row).bytes for row in rows]),
+        bigints(row.originator_version for row in rows),
+        array(TEXT, [row.topic.encode() for row in rows]),
+        array(BYTEA, [row.state for row in rows]),
+        array(BYTEA, [row_request_key(row) for row in rows]),
+    ]
+
+
+def insertion_order(rows: Sequence[StoredEvent]) -> list[int]:
+    """Return the places of the rows by session and version.
+
+    Transactions that insert the same keys in different orders can deadlock.
+    """
+    return sorted(
+        range(len(rows)), key=lambda at: (row_id(rows[at]).bytes, rows[at].originator_version)
+    )
+
+
+def portions(rows: Sequence[StoredEvent]) -> Iterator[Sequence[StoredEvent]]:
+    """Cut rows into what one statement takes: 1,000 rows and 16 MiB, or one row of any size."""
+    first = size = 0
+    for place, row in enumerate(rows):
+        full = place - first == STATEMENT_ROWS or size + len(row.state) > STATEMENT_BYTES
+        if full and place > first:
+            yield rows[first:place]
+            first, size = place, 0
+        size += len(row.state)
+    if first < len(rows):
+        yield rows[first:]

