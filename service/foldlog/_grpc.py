@@ -15,7 +15,7 @@ os.environ.setdefault(
 # What goes wrong is raised; gRPC's own lines on stderr say it again, for each attempt.
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
-import grpc  # noqa: E402
-from grpc import aio  # noqa: E402
+import grpc
+from grpc import aio
 
 __all__ = ["aio", "grpc"]

@@ -172,9 +172,8 @@ def header_to_proto(header: Header, reason: int = 0) -> event_pb2.RequestHeader:
 
 def violation_from_proto(pb: check_pb2.Violation) -> Violation:
     """Return the violation. A kind of a newer release is UNSPECIFIED."""
-    known = pb.kind in ViolationKind
     return Violation(
-        kind=ViolationKind(pb.kind) if known else ViolationKind.UNSPECIFIED,
+        kind=_kind_from_proto(pb.kind),
         index=pb.index,
         request_length=pb.request_length,
         log_length=pb.log_length,
@@ -184,6 +183,13 @@ def violation_from_proto(pb: check_pb2.Violation) -> Violation:
         header_fields=tuple(pb.header_fields),
         log_seq=pb.log_seq if pb.HasField("log_seq") else None,
     )
+
+
+def _kind_from_proto(number: int) -> ViolationKind:
+    try:
+        return ViolationKind(number)
+    except ValueError:
+        return ViolationKind.UNSPECIFIED
 
 
 def violation_to_proto(violation: Violation) -> check_pb2.Violation:
@@ -214,7 +220,7 @@ def _sketch_from_proto(pb: check_pb2.Sketch) -> Sketch:
 
 def _sketch_to_proto(sketch: Sketch) -> check_pb2.Sketch:
     return check_pb2.Sketch(
-        role=sketch.role,
+        role=sketch.role,  # type: ignore[arg-type]
         preview=sketch.preview,
         tool_calls=sketch.tool_calls,
         tool_call_id=sketch.tool_call_id,
@@ -240,12 +246,12 @@ def time_to_proto(time_ns: int, field: str = "time") -> Timestamp:
     return Timestamp(seconds=seconds, nanos=nanos)
 
 
-def time_ns_of(time: datetime | int) -> int:
+def time_ns_of(time: datetime | int, field: str = "time") -> int:
     """Return nanoseconds since 1970, UTC, of a time with a zone; an integer is that already."""
     if isinstance(time, int):
         return time
     if time.tzinfo is None:
-        raise InvalidFieldError.of("time", "has no time zone")
+        raise InvalidFieldError.of(field, "has no time zone")
     return (time - EPOCH) // timedelta(microseconds=1) * 1_000
 
 

@@ -1,0 +1,1 @@
+"""The client library: one logic, a blocking and an asyncio driver."""

@@ -1,0 +1,84 @@
+"""The asyncio client."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from foldlog.client.async_append_stream import AsyncAppendStream
+from foldlog.client.awaiting import AsyncWire, awaiting, iterating
+from foldlog.client.operations import (
+    appending,
+    changing,
+    checking,
+    files,
+    reading,
+    sessions,
+    watching,
+)
+from foldlog.client.state import ClientState, SessionState
+
+
+class AsyncSession(SessionState):
+    """A session, as an object. Tasks may share it; writes apply in the order they arrive."""
+
+    append = awaiting(appending.append)
+    try_append = awaiting(appending.try_append)
+    seed = awaiting(appending.seed)
+    restore = awaiting(changing.restore)
+    fork = awaiting(changing.fork)
+    rewind = awaiting(changing.rewind)
+    snapshot = awaiting(changing.snapshot)
+    update = awaiting(changing.update)
+    delete = awaiting(changing.delete)
+    open_writer = awaiting(changing.open_writer)
+    close_writer = awaiting(changing.close_writer)
+    info = awaiting(reading.info)
+    messages = awaiting(reading.messages)
+    header = awaiting(reading.header)
+    events = iterating(reading.events)
+    lineage = awaiting(reading.lineage)
+    diff = awaiting(reading.diff)
+    verify = awaiting(reading.verify)
+    check = awaiting(checking.check)
+    watch = iterating(watching.watch)
+    export = awaiting(files.export)
+
+
+class AsyncClient(ClientState[AsyncSession]):
+    """A connection to the service, for one event loop: as Client, with await."""
+
+    session_kind = AsyncSession
+    wire: AsyncWire
+    wire_kind = AsyncWire
+
+    create = awaiting(sessions.create)
+    get = awaiting(sessions.get)
+    list = iterating(sessions.list_sessions)
+    watch_all = iterating(watching.watch_all)
+    import_session = awaiting(files.import_session)
+
+    def stream(
+        self, max_in_flight: int = 256, *, max_outage_s: float | None = None
+    ) -> AsyncAppendStream:
+        """Return a stream of appends, with at most so many batches unanswered.
+
+        To be used as an asynchronous context manager. An outage longer than max_outage_s fails
+        what is unanswered; None means the client's timeout.
+        """
+        return AsyncAppendStream(self, max_in_flight, max_outage_s)
+
+    async def close(self) -> None:
+        """Close the connection. Calls that are under way, and iterators, fail."""
+        await self.wire.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()

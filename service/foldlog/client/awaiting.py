@@ -1,0 +1,215 @@
+"""The asyncio driver: performs the steps of operations on a grpc.aio channel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
+
+from google.protobuf.message import Message as ProtoMessage
+
+from foldlog._grpc import aio, grpc
+from foldlog.client.channel import OPTIONS
+from foldlog.client.errors import ClientClosedError
+from foldlog.client.methods import Method
+from foldlog.client.state import SessionState
+from foldlog.client.status import failure_of_call
+from foldlog.client.steps import (
+    Done,
+    Emission,
+    Emit,
+    Open,
+    Operation,
+    Receive,
+    Run,
+    Sleep,
+    Step,
+    Stream,
+    Unary,
+    Upload,
+)
+from foldlog.core.errors import FoldlogError
+
+T = TypeVar("T")
+Owner = TypeVar("Owner")
+P = ParamSpec("P")
+
+
+class AsyncWire:
+    """A channel of one event loop, made at the first call, and how steps are performed on it."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._channel: aio.Channel | None = None
+        self._callables: dict[tuple[str, str], Any] = {}
+        self._closed = False
+
+    async def close(self) -> None:
+        """Close the channel; calls that are under way fail."""
+        self._closed = True
+        if self._channel is not None:
+            await self._channel.close()
+
+    def callable_of(self, shape: str, method: Method[Any]) -> Any:
+        """Return gRPC's callable of a method: its shape is "unary_unary" and the like.
+
+        Raises ClientClosedError.
+        """
+        if self._closed:
+            raise ClientClosedError
+        if self._channel is None:
+            self._channel = aio.insecure_channel(self._address, options=OPTIONS)
+        key = (shape, method.name)
+        if key not in self._callables:
+            self._callables[key] = getattr(self._channel, shape)(
+                method.path,
+                request_serializer=lambda request: request.SerializeToString(),
+                response_deserializer=method.answer.FromString,
+            )
+        return self._callables[key]
+
+    async def run(self, operation: Operation[T]) -> T:
+        """Perform an operation and return its result."""
+        run = Run(operation)
+        try:
+            while not isinstance(step := run.advance(), Done):
+                await self.perform_in(run, step)
+            return cast(T, step.result)
+        finally:
+            run.close()
+
+    async def perform_in(self, run: Run, step: Step | Emit[Any]) -> None:
+        """Perform a step of a run and note there what came of it."""
+        try:
+            run.outcome = await self._perform(step)
+        except FoldlogError as error:
+            run.error = error
+
+    async def _perform(self, step: Step | Emit[Any]) -> object:
+        match step:
+            case Unary(method, request, timeout_s):
+                return await _answer(self.callable_of("unary_unary", method), request, timeout_s)
+            case Upload():
+                return await self._upload(step)
+            case Open(method, request, timeout_s):
+                return self.callable_of("unary_stream", method)(request, timeout=timeout_s)
+            case Receive(stream):
+                return await _next(stream)
+            case Sleep(delay_s):
+                await asyncio.sleep(delay_s)
+        return None
+
+    async def _upload(self, step: Upload) -> object:
+        call = self.callable_of("stream_unary", step.method)(timeout=step.timeout_s)
+        try:
+            for request in step.requests():
+                await call.write(request)
+            await call.done_writing()
+            return await call
+        except (grpc.RpcError, asyncio.InvalidStateError):
+            return await _answered(call)
+        finally:
+            call.cancel()
+
+
+async def _answer(call: Any, request: ProtoMessage, timeout_s: float) -> object:
+    try:
+        return await call(request, timeout=timeout_s)
+    except grpc.RpcError as error:
+        return failure_of_call(error)
+
+
+async def _answered(call: Any) -> object:
+    """Return what a call came to that ended before all was written."""
+    try:
+        return await call
+    except grpc.RpcError as error:
+        return failure_of_call(error)
+
+
+async def _next(stream: Stream) -> object:
+    try:
+        answer = await cast(Any, stream).read()
+        return None if answer is aio.EOF else answer
+    except grpc.RpcError as error:
+        return failure_of_call(error)
+
+
+class AsyncItems(Generic[T]):
+    """An asynchronous iterator over what an emission hands out. `close()` ends it."""
+
+    def __init__(self, wire: AsyncWire, emission: Emission[T]) -> None:
+        self._wire = wire
+        self._run = Run(emission)
+        self._stream: Stream | None = None
+        self._closed = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        while not self._closed:
+            step = self._run.advance()
+            match step:
+                case Emit(value):
+                    return cast(T, value)
+                case Done():
+                    self._closed = True
+                case _:
+                    await self._perform(step)
+        self._run.close()
+        raise StopAsyncIteration
+
+    async def _perform(self, step: Step) -> None:
+        await self._wire.perform_in(self._run, step)
+        if isinstance(step, Open) and self._run.error is None:
+            self._stream = cast(Stream, self._run.outcome)
+
+    def close(self) -> None:
+        """End the iteration; what waits for the next item returns."""
+        self._closed = True
+        if self._stream is not None:
+            self._stream.cancel()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def wire_of(owner: object) -> AsyncWire:
+    """Return the wire of a client, or of a session's client."""
+    client = owner.client if isinstance(owner, SessionState) else owner
+    return cast(AsyncWire, client.wire)  # type: ignore[attr-defined]
+
+
+def awaiting(
+    operation: Callable[Concatenate[Owner, P], Operation[T]],
+) -> Callable[Concatenate[Owner, P], Coroutine[Any, Any, T]]:
+    """Make an operation a coroutine method."""
+
+    @wraps(operation)
+    async def method(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await wire_of(owner).run(operation(owner, *args, **kwargs))
+
+    return method
+
+
+def iterating(
+    emission: Callable[Concatenate[Owner, P], Emission[T]],
+) -> Callable[Concatenate[Owner, P], AsyncItems[T]]:
+    """Make an emission a method that returns an asynchronous iterator."""
+
+    @wraps(emission)
+    def method(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> AsyncItems[T]:
+        return AsyncItems(wire_of(owner), emission(owner, *args, **kwargs))
+
+    return method

@@ -1,0 +1,231 @@
+"""The blocking driver: performs the steps of operations on a gRPC channel."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from functools import wraps
+from types import TracebackType
+from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, cast
+
+from google.protobuf.message import Message as ProtoMessage
+
+from foldlog._grpc import grpc
+from foldlog.client.channel import OPTIONS
+from foldlog.client.errors import ClientClosedError
+from foldlog.client.methods import Method
+from foldlog.client.state import SessionState
+from foldlog.client.status import failure_of_call
+from foldlog.client.steps import (
+    Done,
+    Emission,
+    Emit,
+    Open,
+    Operation,
+    Receive,
+    Run,
+    Sleep,
+    Step,
+    Stream,
+    Unary,
+    Upload,
+)
+from foldlog.core.errors import FoldlogError
+
+T = TypeVar("T")
+Owner = TypeVar("Owner")
+P = ParamSpec("P")
+UPLOAD_AHEAD: Final = 4
+UPLOAD_POLL_S: Final = 0.1
+
+
+class Wire:
+    """A channel, and how steps are performed on it. Threads may share it."""
+
+    def __init__(self, address: str) -> None:
+        self._channel = grpc.insecure_channel(address, options=OPTIONS)
+        self._callables: dict[tuple[str, str], Any] = {}
+        self._closed = threading.Event()
+
+    def close(self) -> None:
+        """Close the channel; calls that are under way fail."""
+        self._closed.set()
+        self._channel.close()
+
+    def callable_of(self, shape: str, method: Method[Any]) -> Any:
+        """Return gRPC's callable of a method: its shape is "unary_unary" and the like.
+
+        Raises ClientClosedError.
+        """
+        if self._closed.is_set():
+            raise ClientClosedError
+        key = (shape, method.name)
+        if key not in self._callables:
+            self._callables[key] = getattr(self._channel, shape)(
+                method.path,
+                request_serializer=lambda request: request.SerializeToString(),
+                response_deserializer=method.answer.FromString,
+            )
+        return self._callables[key]
+
+    def run(self, operation: Operation[T]) -> T:
+        """Perform an operation and return its result."""
+        run = Run(operation)
+        try:
+            while not isinstance(step := run.advance(), Done):
+                self.perform_in(run, step)
+            return cast(T, step.result)
+        finally:
+            run.close()
+
+    def perform_in(self, run: Run, step: Step | Emit[Any]) -> None:
+        """Perform a step of a run and note there what came of it."""
+        try:
+            run.outcome = self._perform(step)
+        except FoldlogError as error:
+            run.error = error
+
+    def _perform(self, step: Step | Emit[Any]) -> object:
+        match step:
+            case Unary(method, request, timeout_s):
+                return _answer(self.callable_of("unary_unary", method), request, timeout_s)
+            case Upload():
+                return self._upload(step)
+            case Open(method, request, timeout_s):
+                return self.callable_of("unary_stream", method)(request, timeout=timeout_s)
+            case Receive(stream):
+                return _next(stream)
+            case Sleep(delay_s):
+                if self._closed.wait(delay_s):
+                    raise ClientClosedError
+        return None
+
+    def _upload(self, step: Upload) -> object:
+        """Iterate here, in the caller's thread: gRPC takes requests over in a thread of its own."""
+        handed: queue.Queue[ProtoMessage | None] = queue.Queue(UPLOAD_AHEAD)
+        send = self.callable_of("stream_unary", step.method)
+        call = send.future(iter(handed.get, None), timeout=step.timeout_s)
+        try:
+            for request in step.requests():
+                if not _hand_over(handed, request, call):
+                    break
+            else:
+                _hand_over(handed, None, call)
+            return call.result()
+        except grpc.RpcError as error:
+            return failure_of_call(error)
+        finally:
+            call.cancel()
+            _release(handed)
+
+
+def _answer(call: Any, request: ProtoMessage, timeout_s: float) -> object:
+    try:
+        return call(request, timeout=timeout_s)
+    except grpc.RpcError as error:
+        return failure_of_call(error)
+
+
+def _next(stream: Stream) -> object:
+    try:
+        return next(cast(Iterator[object], stream), None)
+    except grpc.RpcError as error:
+        return failure_of_call(error)
+
+
+def _hand_over(handed: queue.Queue[Any], request: ProtoMessage | None, call: Any) -> bool:
+    """Wait for room and put the request there; answer False if the call ended meanwhile."""
+    while not call.done():
+        try:
+            handed.put(request, timeout=UPLOAD_POLL_S)
+            return True
+        except queue.Full:
+            continue
+    return False
+
+
+def _release(handed: queue.Queue[Any]) -> None:
+    """Let gRPC's thread end if it waits for a request. If the queue is full it does not wait."""
+    try:
+        handed.put_nowait(None)
+    except queue.Full:
+        return
+
+
+class Items(Generic[T]):
+    """An iterator over what an emission hands out. `close()` ends it, from any thread."""
+
+    def __init__(self, wire: Wire, emission: Emission[T]) -> None:
+        self._wire = wire
+        self._run = Run(emission)
+        self._stream: Stream | None = None
+        self._closed = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        while not self._closed:
+            step = self._run.advance()
+            match step:
+                case Emit(value):
+                    return cast(T, value)
+                case Done():
+                    self._closed = True
+                case _:
+                    self._perform(step)
+        self._run.close()
+        raise StopIteration
+
+    def _perform(self, step: Step) -> None:
+        self._wire.perform_in(self._run, step)
+        if isinstance(step, Open) and self._run.error is None:
+            self._stream = cast(Stream, self._run.outcome)
+
+    def close(self) -> None:
+        """End the iteration; what waits for the next item returns."""
+        self._closed = True
+        if self._stream is not None:
+            self._stream.cancel()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def wire_of(owner: object) -> Wire:
+    """Return the wire of a client, or of a session's client."""
+    client = owner.client if isinstance(owner, SessionState) else owner
+    return cast(Wire, client.wire)  # type: ignore[attr-defined]
+
+
+def blocking(
+    operation: Callable[Concatenate[Owner, P], Operation[T]],
+) -> Callable[Concatenate[Owner, P], T]:
+    """Make an operation a method that returns its result."""
+
+    @wraps(operation)
+    def method(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return wire_of(owner).run(operation(owner, *args, **kwargs))
+
+    return method
+
+
+def iterating(
+    emission: Callable[Concatenate[Owner, P], Emission[T]],
+) -> Callable[Concatenate[Owner, P], Items[T]]:
+    """Make an emission a method that returns an iterator."""
+
+    @wraps(emission)
+    def method(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> Items[T]:
+        return Items(wire_of(owner), emission(owner, *args, **kwargs))
+
+    return method

@@ -1,0 +1,1 @@
+"""The calls of the client, each written once, without I/O."""

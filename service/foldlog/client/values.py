@@ -1,0 +1,168 @@
+"""What calls answer, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from foldlog.codec import datetime_of
+from foldlog.core.invariant import Violation
+from foldlog.core.message import Message
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceResult:
+    """What a replace did: the seqs it shadowed, in surface order, and the ids it unpaired.
+
+    `index` counts the events of the call.
+    """
+
+    index: int
+    seq: int
+    position: int
+    shadowed_seqs: tuple[int, ...] = ()
+    orphaned_result_ids: tuple[str, ...] = ()
+    unanswered_call_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Events are durable: from first_seq to below next_seq, without gap."""
+
+    first_seq: int
+    next_seq: int
+    replaces: tuple[ReplaceResult, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """How many events a restore put back, and the seq the next event takes."""
+
+    count: int
+    next_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedMessage:
+    """A message as the model sees it, and where it comes from."""
+
+    seq: int
+    position: int
+    message: Message
+    time_ns: int
+    group: str | None = None
+
+    @property
+    def time(self) -> datetime:
+        """When it happened, in UTC, cut to whole microseconds."""
+        return datetime_of(self.time_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What a check found, valid for the log below next_seq."""
+
+    checked: bool
+    violation: Violation | None
+    next_seq: int
+
+    @property
+    def ok(self) -> bool:
+        """The request was checked and can be derived from the log."""
+        return self.checked and self.violation is None
+
+
+@dataclass(frozen=True, slots=True)
+class ForkPoint:
+    """A place in a session's log: the last seq shared, -1 for none."""
+
+    session_id: str
+    at_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class CutState:
+    """What is open at a cut of the log: a turn, and calls without a result."""
+
+    open_turn_seq: int | None = None
+    unanswered_call_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A session's state. `writer_epoch` is 0 when none is in force."""
+
+    session_id: str
+    next_seq: int
+    labels: Mapping[str, str]
+    metadata_json: str
+    create_time_ns: int
+    update_time_ns: int
+    parent: ForkPoint | None = None
+    writer_epoch: int = 0
+    open_turn_seq: int | None = None
+    whole_from_seq: int = 0
+
+    @property
+    def create_time(self) -> datetime:
+        """When it was created or forked, in UTC, cut to whole microseconds."""
+        return datetime_of(self.create_time_ns)
+
+    @property
+    def update_time(self) -> datetime:
+        """When its last event or fact was written, in UTC, cut to whole microseconds."""
+        return datetime_of(self.update_time_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """The rewind's own seq, and what is open after it."""
+
+    seq: int
+    next_seq: int
+    cut: CutState
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryCut:
+    """What a snapshot dropped; every state from whole_from_seq on can be read."""
+
+    dropped_count: int
+    whole_from_seq: int
+    next_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """Two folds: how many messages they begin with in common, then what each has alone.
+
+    `shared_seq` is the last seq both logs share by lineage, None if they share none.
+    """
+
+    common_count: int
+    left: tuple[FoldedMessage, ...]
+    right: tuple[FoldedMessage, ...]
+    shared_seq: int | None
+    left_next_seq: int
+    right_next_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChainFault:
+    """A stored row that is not as it was written. `seq` is None for a fact."""
+
+    session_id: str
+    seq: int | None
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What recomputing the chain found: at most 100 faults, in the order of the log."""
+
+    intact: bool
+    row_count: int
+    chain: bytes
+    faults: tuple[ChainFault, ...]
+    next_seq: int
