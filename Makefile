@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUNNABLE := $(VENV)/.runnable
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
@@ -19,15 +20,21 @@ help:
 	@echo "make clean   remove .venv and what the tools left behind"
 
 setup: $(READY)
-$(READY): pyproject.toml constraints.txt
-	@echo "Setting up $(VENV) ..."
-	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("Foldlog needs Python 3.11 or newer, and $(PYTHON) is %d.%d: give one with make PYTHON=..." % v[:2])'
-	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) hatchling editables
+$(READY): $(RUNNABLE)
+	@echo "Setting up the tools and the tests' packages in $(VENV) ..."
 	@$(PIP) --no-build-isolation -e '.[dev]'
 	@touch $@
 
-demo: $(READY)
+# What runs the service, without the tools: enough for the demo.
+$(RUNNABLE): pyproject.toml constraints.txt
+	@echo "Setting up Foldlog in $(VENV) ..."
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Foldlog needs Python 3.11 or newer. Name one: make PYTHON=python3.13 ...")'
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) hatchling editables
+	@$(PIP) --no-build-isolation -e .
+	@touch $@
+
+demo: $(RUNNABLE)
 	@$(BIN)/python -m demo
 
 test: $(READY)

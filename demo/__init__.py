@@ -1,0 +1,1 @@
+"""The main job, shown: recorded agents, a killed server, compaction, forks and checks."""
