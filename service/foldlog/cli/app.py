@@ -50,7 +50,7 @@ def _hand_down(
     ctx: typer.Context,
     address: Address = "",
     as_json: AsJson = False,
-    version: Annotated[
+    version_: Annotated[
         bool,
         typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version."),
     ] = False,
@@ -60,6 +60,9 @@ def _hand_down(
     Exit codes: 0 fine, 1 something was found (a violation, a broken chain, a fault), 2 bad input,
     3 unreachable.
     """
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+        return
     given = {name: value for name, value in (("address", address), ("as_json", as_json)) if value}
     names = (command.__name__.strip("_") for panel in PANELS.values() for command in panel)
     ctx.default_map = {name: given for name in names}
@@ -68,10 +71,9 @@ def _hand_down(
 def _made() -> typer.Typer:
     made = typer.Typer(
         cls=Commands,
-        no_args_is_help=True,
+        invoke_without_command=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        rich_markup_mode=None,
     )
     made.callback()(_hand_down)
     for panel, commands in PANELS.items():

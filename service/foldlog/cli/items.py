@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from foldlog.cli.events import described, type_name
 from foldlog.client.bodies import StepStart, TurnStart
 from foldlog.client.stored import CaughtUp, Deleted, Event, EventState, HistoryDropped
+from foldlog.core.event import EventType
 from foldlog.core.message import Message
 
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ def _shadows(event: Event) -> str:
 def fold(session: Session, at: int | None) -> Iterator[Item]:
     """Yield what the model sees, and where turns and steps begin that hold some of it."""
     messages = map(folded, session.messages(at_seq=at))
-    beginnings = _beginnings(until(session.events(), at), at)
+    types = (EventType.TURN_START, EventType.STEP_START)
+    beginnings = _beginnings(until(session.events(types=types), at), at)
     return _holding(merge(beginnings, messages, key=lambda item: item.position))
 
 

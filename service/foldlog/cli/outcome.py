@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from enum import IntEnum
 from typing import Any, NoReturn
 
@@ -10,6 +12,9 @@ from typer.core import TyperGroup
 
 from foldlog.core import errors
 from foldlog.core.errors import FoldlogError
+
+# The class of every fault in how a command was called; typer exports this one below it.
+UsageError: Any = typer.BadParameter.__bases__[0]
 
 ADVICE: dict[type[FoldlogError], str] = {
     errors.SeqConflictError: "Read the session again, then repeat the write.",
@@ -53,17 +58,28 @@ class CommandError(Exception):
 
 
 class Commands(TyperGroup):
-    """A group whose commands end with one line and an exit code instead of a traceback."""
+    """A group whose commands end with one line and an exit code, never with a traceback."""
 
-    def invoke(self, ctx: Any) -> Any:
+    def main(self, *args: Any, **extra: Any) -> NoReturn:
+        """Run a command line and exit."""
         try:
-            return super().invoke(ctx)
+            code = super().main(*args, **extra | {"standalone_mode": False})
         except CommandError as error:
-            end(str(error), error.outcome)
+            code = _ended(str(error), error.outcome)
         except FoldlogError as error:
-            end(f"{error}. {_advice(error)}", outcome_of(error))
+            code = _ended(f"{error}. {ADVICE.get(type(error), '')}", outcome_of(error))
+        except UsageError as error:
+            code = _ended(_usage(error), Outcome.BAD_INPUT)
         except BrokenPipeError:
-            end("", Outcome.OK)
+            # Whoever read this has seen enough; nothing more may be written at exit either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = Outcome.OK
+        sys.exit(code)
+
+
+def _usage(error: typer.BadParameter) -> str:
+    path = error.ctx.command_path if error.ctx else "foldlog"
+    return f"{error.format_message()} See: {path} --help"
 
 
 def outcome_of(error: FoldlogError) -> Outcome:
@@ -76,14 +92,8 @@ def outcome_of(error: FoldlogError) -> Outcome:
     return Outcome.BAD_INPUT
 
 
-def end(message: str, outcome: Outcome) -> NoReturn:
-    """Print a line to stderr and end the command."""
+def _ended(message: str, outcome: Outcome) -> Outcome:
     from foldlog.cli.terminal import printable
 
-    if message:
-        typer.echo(f"foldlog: {printable(message.strip())}", err=True)
-    raise typer.Exit(outcome)
-
-
-def _advice(error: FoldlogError) -> str:
-    return ADVICE.get(type(error), "")
+    typer.echo(f"foldlog: {printable(message.strip())}", err=True)
+    return outcome

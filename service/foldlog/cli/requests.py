@@ -144,11 +144,11 @@ def _ours(document: Any) -> Given:
 
 
 def _converted(request: Mapping[str, Any], chosen: Format) -> Converted:
-    from foldlog import converters
+    from foldlog.converters import anthropic, openai_chat, openai_responses
 
-    module = {
-        Format.OPENAI_CHAT: converters.openai_chat,
-        Format.OPENAI_RESPONSES: converters.openai_responses,
-        Format.ANTHROPIC: converters.anthropic,
-    }[chosen]
-    return module.from_request(request)
+    match chosen:
+        case Format.ANTHROPIC:
+            return anthropic.from_request(request)
+        case Format.OPENAI_RESPONSES:
+            return openai_responses.from_request(request)
+    return openai_chat.from_request(request)

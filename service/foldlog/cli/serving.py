@@ -34,14 +34,26 @@ def settings_from(flags: Mapping[str, Any]) -> Settings:
 def _option(setting: Setting) -> inspect.Parameter:
     """Return a setting as a command's parameter, so that each is written down once."""
     option = typer.Option(
-        help=f"{setting.says} [{setting.environment_name}]",
-        show_default=str(setting.default) or False,
-        metavar="|".join(setting.one_of) or None,
+        help=f"{setting.says} ({_aside(setting)})",
+        show_default=False,
+        metavar=_metavar(setting),
     )
     kind = Annotated[type(setting.default) | None, option]  # type: ignore[valid-type]
     return inspect.Parameter(
         setting.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind
     )
+
+
+def _aside(setting: Setting) -> str:
+    default = "" if setting.default in ("", False) else f"; unset: {setting.default}"
+    return f"{setting.environment_name}{default}"
+
+
+def _metavar(setting: Setting) -> str | None:
+    if setting.one_of:
+        return "|".join(setting.one_of)
+    last = setting.name.rpartition("_")[2]
+    return {"listen": "HOST:PORT", "url": "URL", "file": "FILE", "mode": "MODE"}.get(last)
 
 
 def with_settings(command: Callable[[Settings], None]) -> Callable[..., None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -99,9 +99,9 @@ class Transcript:
             if not entry.gone:
                 self._callers[call.id or ""] = entry.seq
 
-    def _content(self, message: Message) -> Iterator[Text]:
+    def _content(self, message: Message) -> Generator[Text, None, set[int]]:
         """Yield the content, and return the indexes of the tool calls that stand in it."""
-        placed = set()
+        placed: set[int] = set()
         match message.content:
             case None:
                 if not message.tool_calls:

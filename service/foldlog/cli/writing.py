@@ -162,9 +162,11 @@ def replace(
     """Append a message in place of live ones. What it shadows stays in the log."""
     from foldlog.client.new_events import replacing
 
-    ends = ("start", "stop") if positions else ("first_seq", "last_seq")
     message = _message(role, text, tool_call_id, name)
-    event = replacing(message, **dict(zip(ends, (first, last), strict=True)))
+    if positions:
+        event = replacing(message, start=first, stop=last)
+    else:
+        event = replacing(message, first_seq=first, last_seq=last)
     with connected(address) as client:
         done = _write(
             _as_writer(client.session(session), writer_epoch),

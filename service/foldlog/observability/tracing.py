@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from foldlog.observability.logs import log
 
@@ -46,15 +46,19 @@ def call_span(
 ) -> AbstractContextManager[object]:
     """Return the span of a call, child of the W3C context that the gRPC metadata carries.
 
-    An exception that leaves it marks the span as failed. It is not recorded: its text may quote
-    a payload.
+    An exception that leaves it marks the span as failed.
     """
-    return nullcontext() if _tracer is None else _call_span(_tracer, method, metadata or ())
+    if _tracer is None:
+        return nullcontext()
+    return _span(_tracer, **_call_options(method, metadata or ()))
 
 
 def commit_span(rows: int, sessions: int) -> AbstractContextManager[object]:
     """Return the span of a commit."""
-    return nullcontext() if _tracer is None else _commit_span(_tracer, rows, sessions)
+    if _tracer is None:
+        return nullcontext()
+    attributes = {"foldlog.rows": rows, "foldlog.sessions": sessions}
+    return _span(_tracer, name="foldlog.commit", attributes=attributes)
 
 
 def violation_event(**fields: object) -> None:
@@ -74,36 +78,35 @@ def _attribute(value: object) -> str | bool | int | float:
     return value if isinstance(value, (str, bool, int, float)) else str(value)
 
 
-@contextmanager
-def _call_span(
-    tracer: Tracer, method: str, metadata: Iterable[tuple[str, str | bytes]]
-) -> Iterator[object]:
+def _call_options(method: str, metadata: Iterable[tuple[str, str | bytes]]) -> dict[str, Any]:
     from opentelemetry import propagate, trace
 
     name = method.rsplit("/", 1)[-1]
     carrier = {key: value for key, value in metadata if isinstance(value, str)}
+    return {
+        "name": f"{SERVICE}/{name}",
+        "context": propagate.extract(carrier),
+        "kind": trace.SpanKind.SERVER,
+        "attributes": {"rpc.system": "grpc", "rpc.service": SERVICE, "rpc.method": name},
+    }
+
+
+@contextmanager
+def _span(tracer: Tracer, **options: Any) -> Iterator[object]:
+    """Make a span the current one.
+
+    Of an exception only the kind is kept: its text may quote a payload.
+    """
+    from opentelemetry.trace import StatusCode
+
     with tracer.start_as_current_span(
-        f"{SERVICE}/{name}",
-        context=propagate.extract(carrier),
-        kind=trace.SpanKind.SERVER,
-        attributes={"rpc.system": "grpc", "rpc.service": SERVICE, "rpc.method": name},
-        record_exception=False,
-        set_status_on_exception=False,
+        record_exception=False, set_status_on_exception=False, **options
     ) as span:
         try:
             yield span
         except BaseException as error:
-            span.set_status(trace.StatusCode.ERROR, type(error).__name__)
+            span.set_status(StatusCode.ERROR, type(error).__name__)
             raise
-
-
-@contextmanager
-def _commit_span(tracer: Tracer, rows: int, sessions: int) -> Iterator[object]:
-    attributes = {"foldlog.rows": rows, "foldlog.sessions": sessions}
-    with tracer.start_as_current_span(
-        "foldlog.commit", attributes=attributes, record_exception=False
-    ) as span:
-        yield span
 
 
 def _provide() -> None:

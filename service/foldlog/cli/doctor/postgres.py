@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from foldlog.cli.doctor.finding import Finding, fault, note, ok, warning
+from foldlog.cli.doctor.finding import Finding, fault, index_lag, note, ok, warning
 from foldlog.settings import Settings
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ CONNECT_TIMEOUT_S = 5
 OLDEST_SERVER = 130_000
 LONG_TRANSACTION_S = 60
 CLOCK_SKEW_S = 1.0
+MOST_COUNTED = 1_000_000
 # Below its pool a process holds a listener and, now and then, a migration or a doctor.
 BESIDE_POOL = 2
 
@@ -144,6 +145,48 @@ def pooler(connection: Connection[Any]) -> Iterator[Finding]:
         )
 
 
+def schema(connection: Connection[Any]) -> Iterator[Finding]:
+    """The schema is to be this release's, and the feed to go on after what is stored."""
+    from foldlog.persistence.postgres.schema import current_revision, feed_offset, revision_of, steps
+
+    found, needed = current_revision(connection), revision_of(steps()[-1])
+    if found is None or found < needed:
+        yield fault(
+            "schema",
+            "there is none" if found is None else f"it is at {found}; this release needs {needed}",
+            "The service refuses to start on it.",
+            "Run: foldlog migrate",
+        )
+    if found is None:
+        return
+    if found >= needed:
+        yield ok("schema", f"at {found}, the one this release works with")
+    _, missing = feed_offset(connection)
+    if missing:
+        yield fault(
+            "feed",
+            f"transaction ids of this server are {missing} behind those in the log",
+            "The database was restored into another server; watches and the index would miss what"
+            " is written from now on, so the service refuses to start.",
+            "Run: foldlog migrate",
+        )
+    yield from _index_lag(connection)
+
+
+def _index_lag(connection: Connection[Any]) -> Iterator[Finding]:
+    row = connection.execute(
+        """
+        SELECT count(*) FROM (
+            SELECT 1 FROM foldlog_events WHERE notification_id > coalesce(
+                (SELECT notification_id FROM foldlog_tracking WHERE application_name = 'sessions'),
+                0)
+            LIMIT %s) AS behind
+        """,
+        [MOST_COUNTED],
+    ).fetchone()
+    yield index_lag(int(row[0]) if row else 0)
+
+
 def long_transactions(connection: Connection[Any]) -> Iterator[Finding]:
     """A transaction that wrote and stays open keeps later events from the feed's readers."""
     rows = connection.execute(
@@ -219,6 +262,7 @@ LOOKS: tuple[Look, ...] = (
     encoding,
     clock,
     pooler,
+    schema,
     long_transactions,
     prepared_transactions,
 )
