@@ -6,6 +6,7 @@ import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,9 @@ SERVED = pytest.StashKey[list[Served]]()
 class Servers:
     """One server process per backend, started when first asked for."""
 
-    def __init__(self, directory: Path, database_url: Callable[[str], str]) -> None:
+    def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._database_url = database_url
+        self._databases = ExitStack()
         self._count = itertools.count()
         self._shared: dict[str, Served] = {}
         self._all: list[Served] = []
@@ -40,36 +41,31 @@ class Servers:
         """Start a server on a database of its own."""
         directory = self._directory / f"{backend}-{next(self._count)}"
         directory.mkdir()
-        url = self._sqlite_url(backend, directory) or self._database_url(backend)
-        served = Served(url, directory, environment)
+        served = Served(self._url(backend, directory), directory, environment)
         self._all.append(served)
         return served.start()
 
-    @staticmethod
-    def _sqlite_url(backend: str, directory: Path) -> str | None:
-        return {
-            "sqlite-memory": "sqlite:///:memory:",
-            "sqlite-file": f"sqlite:///{directory / 'foldlog.db'}",
-        }.get(backend)
+    def _url(self, backend: str, directory: Path) -> str:
+        if backend == "sqlite-memory":
+            return "sqlite:///:memory:"
+        if backend == "sqlite-file":
+            return f"sqlite:///{directory / 'foldlog.db'}"
+        from tests.postgres import PARTITIONS, database
+
+        partitions = PARTITIONS if backend == "postgres-partitioned" else 0
+        return self._databases.enter_context(database(partitions))
 
     def close(self) -> None:
-        """End every process."""
+        """End every process, then drop their databases."""
         for served in self._all:
             served.close()
+        self._databases.close()
 
 
 @pytest.fixture(scope="session")
-def servers(
-    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> Iterator[Servers]:
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     """The server processes of this run."""
-
-    def database_url(backend: str) -> str:
-        make = request.getfixturevalue("postgres_database")
-        url: str = make(partitioned=backend == "postgres-partitioned")
-        return url
-
-    servers = Servers(tmp_path_factory.mktemp("servers"), database_url)
+    servers = Servers(tmp_path_factory.mktemp("servers"))
     yield servers
     servers.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -140,7 +141,7 @@ def test_an_unknown_session_is_not_found(stub: Any) -> None:
     log = Calls(stub, fresh_id())
     reads: list[Call] = [log.get, log.fold, log.events, log.lineage, log.verify, log.export]
     writes: list[Call] = [log.delete, log.snapshot, log.open_writer, log.update]
-    for call in (*reads, *writes, lambda: log.append(user("x"))):
+    for call in (*reads, *writes, partial(log.append, user("x"))):
         with refused("SESSION_NOT_FOUND", session_id=log.session_id):
             call()
 
@@ -178,7 +179,8 @@ def test_a_deleted_session_is_hidden_for_ever(log: Calls) -> None:
     log.append(user("hi"))
     assert log.delete().next_seq == 1
     assert log.delete().next_seq == 1
-    for call in (log.get, log.fold, log.events, log.export, log.verify, log.snapshot):
+    calls: list[Call] = [log.get, log.fold, log.events, log.export, log.verify, log.snapshot]
+    for call in calls:
         with refused("SESSION_DELETED", session_id=log.session_id):
             call()
     with refused("SESSION_DELETED"):
