@@ -123,7 +123,7 @@ MESSAGES: dict[str, Fields] = {
     ),
     "reasoning as text": _parts({"reasoning": {"text": "hm"}}, role=ASSISTANT),
     "reasoning as JSON": _parts({"reasoning": {"json": '{"sig": "x"}'}}, role=ASSISTANT),
-    "reasoning of neither kind": _parts({"reasoning": {}}, role=ASSISTANT),
+    "reasoning of neither kind": _parts({"reasoning": {}}),
     "text, call, text, call": _parts(
         {"text": "first"},
         {"toolCallIndex": 0},
