@@ -16,8 +16,8 @@ HEAD = """\
 Made from `service/foldlog/settings.py`; a test holds it to that.
 
 Every setting has a variable of the environment. Each in the first table is a flag of
-`foldlog serve` too: `FOLDLOG_DATABASE_URL` is `--database-url`. A flag goes before its variable, and
-an empty variable counts as not set. `foldlog doctor` names variables that are no setting.
+`foldlog serve` too: `FOLDLOG_DATABASE_URL` is `--database-url`. A flag goes before its variable,
+and an empty variable counts as not set. `foldlog doctor` names variables that are no setting.
 
 The command line and the client library read one more: `FOLDLOG_ADDRESS`, the service's address,
 unset: 127.0.0.1:50551. OpenTelemetry's own variables, such as `OTEL_TRACES_EXPORTER`, say where

@@ -10,7 +10,7 @@ from foldlog.cli.options import resolved
 from foldlog.cli.outcome import CommandError, Outcome
 
 if TYPE_CHECKING:
-    from foldlog.client import Client
+    from foldlog.client.client import Client
 
 
 @contextmanager
@@ -20,7 +20,8 @@ def connected(address: str, *, patient: bool = False) -> Iterator[Client]:
     It tries nothing again unless it is to be patient: whoever waits at a prompt wants to know.
     Raises CommandError where the service cannot be reached.
     """
-    from foldlog.client import Client, errors
+    from foldlog.client import errors
+    from foldlog.client.client import Client
 
     where = resolved(address)
     try:

@@ -50,12 +50,11 @@ def doctor(
 
 def _told(findings: Iterable[Finding], as_json: bool) -> Iterable[Finding]:
     """Yield the findings, each shown as soon as it is there unless JSON is wanted."""
-    from foldlog.cli.terminal import output
+    from foldlog.cli.terminal import put
 
-    console = output()
     for finding in findings:
         if not as_json:
-            console.print(_rows(finding))
+            put(_rows(finding))
         yield finding
 
 
@@ -85,10 +84,10 @@ def _rows(finding: Finding) -> Table:
 def _sum_up(counts: Counter[str]) -> None:
     from rich.text import Text
 
-    from foldlog.cli.terminal import output
+    from foldlog.cli.terminal import put
 
     said = Text()
     for severity, plural in (("fault", "faults"), ("warning", "warnings")):
         if count := counts[severity]:
             said.append(f"{count} {severity if count == 1 else plural}  ", STYLES[severity])
-    output().print(said if said else Text("Nothing is wrong.", "green"))
+    put(said if said else Text("Nothing is wrong.", "green"))

@@ -14,7 +14,7 @@ from foldlog.core.event import EventType
 from foldlog.core.message import Message
 
 if TYPE_CHECKING:
-    from foldlog.client import Session
+    from foldlog.client.client import Session
     from foldlog.client.stored import WatchItem
     from foldlog.client.values import FoldedMessage
 

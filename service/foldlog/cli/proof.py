@@ -14,7 +14,7 @@ from foldlog.cli.requests import Format
 
 if TYPE_CHECKING:
     from foldlog.cli.requests import Given
-    from foldlog.client import Session
+    from foldlog.client.client import Session
     from foldlog.client.values import CheckResult, Verification
     from foldlog.core.header import Header
 
@@ -91,7 +91,7 @@ def _comparable_header(session: Session, given: Given, at: int | None) -> Header
 
 def _print_found(found: CheckResult, given: Given, with_header: bool, as_json: bool) -> None:
     from foldlog.cli.documents import violation_document
-    from foldlog.cli.terminal import output, print_json
+    from foldlog.cli.terminal import print_json, put
 
     if as_json:
         violation = violation_document(found.violation) if found.violation else None
@@ -108,7 +108,7 @@ def _print_found(found: CheckResult, given: Given, with_header: bool, as_json: b
     elif found.violation:
         from foldlog.cli.violation import explained
 
-        output().print(explained(found.violation))
+        put(explained(found.violation))
     else:
         what = f"{len(given.messages)} messages{' and the header' if with_header else ''}"
         typer.secho(f"✓ The request can be derived from the log: {what}.", fg="green")

@@ -13,7 +13,7 @@ from foldlog.cli.options import Address, AsJson, AtSeq, SessionId
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from foldlog.client import Session
+    from foldlog.client.client import Session
     from foldlog.client.stored import WatchItem
     from foldlog.client.values import Diff, FoldedMessage, SessionInfo
 
@@ -47,14 +47,13 @@ def show(
             _print_documents(chosen, at, all_)
             return
         from foldlog.cli.items import fold, log
-        from foldlog.cli.terminal import output
+        from foldlog.cli.terminal import put
         from foldlog.cli.transcript import Transcript
 
-        console = output()
-        console.print(_heading(chosen.info(), at))
+        put(_heading(chosen.info(), at))
         transcript = Transcript(is_full=full)
         for item in log(chosen.events(), at) if all_ else fold(chosen, at):
-            console.print(transcript.rendered(item))
+            put(transcript.rendered(item))
 
 
 def _print_documents(chosen: Session, at: int | None, all_: bool) -> None:
@@ -117,14 +116,13 @@ def _print_items(items: Iterable[WatchItem], full: bool, as_json: bool) -> None:
         print_json_lines(map(watch_document, items))
         return
     from foldlog.cli.items import watched
-    from foldlog.cli.terminal import output
+    from foldlog.cli.terminal import put
     from foldlog.cli.transcript import Transcript
 
-    console = output()
     transcript = Transcript(is_full=full)
     for item in items:
         if (shown := watched(item)) is not None:
-            console.print(transcript.rendered(shown))
+            put(transcript.rendered(shown))
 
 
 def diff(
@@ -169,11 +167,10 @@ def _print_tail(heading: str, messages: tuple[FoldedMessage, ...], full: bool) -
     from rich.text import Text
 
     from foldlog.cli.items import folded
-    from foldlog.cli.terminal import output, printable
+    from foldlog.cli.terminal import printable, put
     from foldlog.cli.transcript import Transcript
 
-    console = output()
-    console.print(Text(printable(heading), "bold"))
+    put(Text(printable(heading), "bold"))
     transcript = Transcript(is_full=full, knows_all=False)
     for message in messages:
-        console.print(transcript.rendered(folded(message)))
+        put(transcript.rendered(folded(message)))

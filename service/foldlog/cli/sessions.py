@@ -59,7 +59,7 @@ def _with_zone(time: datetime | None) -> datetime | None:
 
 
 def _print_list(found: Iterable[SessionInfo], as_json: bool) -> None:
-    from foldlog.cli.terminal import output, print_json_lines, printable
+    from foldlog.cli.terminal import print_json_lines, printable, put
 
     if as_json:
         from foldlog.cli.documents import session_document
@@ -74,7 +74,7 @@ def _print_list(found: Iterable[SessionInfo], as_json: bool) -> None:
     for info in found:
         table.add_row(*map(printable, _cells(info)))
     if table.row_count:
-        output().print(table)
+        put(table)
     else:
         typer.echo("no sessions", err=True)
 
@@ -131,7 +131,7 @@ def _print_facts(state: SessionInfo, ancestors: list[str]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from foldlog.cli.terminal import output, printable
+    from foldlog.cli.terminal import printable, put
 
     open_turn = "none" if state.open_turn_seq is None else f"begun at {state.open_turn_seq}"
     facts = {
@@ -150,7 +150,7 @@ def _print_facts(state: SessionInfo, ancestors: list[str]) -> None:
     for name, value in facts.items():
         if value:
             table.add_row(Text(name, "dim"), printable(value))
-    output().print(table)
+    put(table)
 
 
 def label(

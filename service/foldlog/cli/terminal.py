@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
 # What goes into a pipe or a file is not wrapped: other programs read its lines.
 UNBOUNDED_WIDTH = 1_000_000
@@ -56,6 +56,18 @@ def _console(stream: TextIO) -> Console:
         emoji=False,
         width=None if stream.isatty() else UNBOUNDED_WIDTH,
     )
+
+
+def put(renderable: RenderableType) -> None:
+    """Print to stdout. What goes into a pipe or a file has no spaces at the ends of lines."""
+    console = output()
+    if console.is_terminal:
+        console.print(renderable)
+        return
+    with console.capture() as captured:
+        console.print(renderable)
+    lines = captured.get().splitlines()
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
 
 
 def print_json(document: object) -> None:

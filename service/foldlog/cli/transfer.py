@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
 
 import typer
 
@@ -39,6 +39,15 @@ class CountedFile:
         self._told(len(data), data.count(b"\n"))
         return data
 
+    def seekable(self) -> bool:
+        """Tell that there is no way back."""
+        return False
+
+
+def counted(file: BinaryIO, told: Callable[[int, int], None]) -> BinaryIO:
+    """Return a file as far as the client uses one: for writing or reading once through."""
+    return cast(BinaryIO, CountedFile(file, told))
+
 
 def export(
     session: SessionId,
@@ -53,7 +62,7 @@ def export(
         _written(file, force) as target,
         _progress(f"exporting {session}", None, quiet) as told,
     ):
-        client.session(session).export(CountedFile(target, told))
+        client.session(session).export(counted(target, told))
 
 
 @contextmanager
@@ -97,7 +106,7 @@ def import_(
         _progress("importing", size, quiet) as told,
     ):
         made = client.import_session(
-            CountedFile(source, told), session_id=session, request_id=request_id
+            counted(source, told), session_id=session, request_id=request_id
         )
     if as_json:
         print_json({"session_id": made.session_id, "next_seq": made.next_seq})

@@ -23,7 +23,7 @@ from foldlog.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from foldlog.client import Session
+    from foldlog.client.client import Session
     from foldlog.client.new_events import NewEvent
     from foldlog.client.values import Appended, CutState
     from foldlog.core.message import Message
@@ -226,7 +226,7 @@ def fork(
             require_closed_turn=require_closed_turn,
             request_id=request_id,
         )
-    document = {"session_id": made.session_id, "next_seq": made.next_seq}
+    document: dict[str, Any] = {"session_id": made.session_id, "next_seq": made.next_seq}
     if made.cut:
         document["cut"] = asdict(made.cut)
     _print_cut(document, made.session_id, made.cut, as_json)

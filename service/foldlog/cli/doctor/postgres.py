@@ -31,8 +31,24 @@ def postgres(settings: Settings) -> Iterator[Finding]:
     with connection:
         yield ok("database", f"reachable: {_described(connection)}")
         for look in LOOKS:
-            yield from look(connection)
+            yield from _guarded(look, connection)
         yield from connections(connection, settings)
+
+
+def _guarded(look: Look, connection: Connection[Any]) -> Iterator[Finding]:
+    """Look, and go on with the next if the database refuses to answer."""
+    import psycopg
+
+    try:
+        with connection.transaction():
+            yield from [*look(connection)]
+    except psycopg.Error as error:
+        yield warning(
+            "database",
+            f"it refuses to tell: {' '.join(str(error).split())}",
+            "This look is left out; what it would have found stays unknown.",
+            "Let this user read the tables and the views of the catalogue.",
+        )
 
 
 def _connected(url: str) -> Connection[Any]:
@@ -147,7 +163,12 @@ def pooler(connection: Connection[Any]) -> Iterator[Finding]:
 
 def schema(connection: Connection[Any]) -> Iterator[Finding]:
     """The schema is to be this release's, and the feed to go on after what is stored."""
-    from foldlog.persistence.postgres.schema import current_revision, feed_offset, revision_of, steps
+    from foldlog.persistence.postgres.schema import (
+        current_revision,
+        feed_offset,
+        revision_of,
+        steps,
+    )
 
     found, needed = current_revision(connection), revision_of(steps()[-1])
     if found is None or found < needed:

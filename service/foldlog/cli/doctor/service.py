@@ -11,8 +11,9 @@ ANSWER_TIMEOUT_S = 3.0
 
 def service(address: str) -> Iterator[Finding]:
     """Ask the service at an address for its health."""
-    import grpc
-    from grpc_health.v1 import health_pb2, health_pb2_grpc
+    from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
+
+    from foldlog._grpc import grpc
 
     with grpc.insecure_channel(address) as channel:
         asked = health_pb2_grpc.HealthStub(channel).Check
@@ -34,7 +35,7 @@ def service(address: str) -> Iterator[Finding]:
 
 
 def _failed(address: str, code: object) -> Finding:
-    import grpc
+    from foldlog._grpc import grpc
 
     if code is grpc.StatusCode.UNAVAILABLE:
         return note("service", f"nothing serves at {address}", fix="Start it with: foldlog serve")
