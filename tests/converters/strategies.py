@@ -167,9 +167,7 @@ ANTHROPIC_MESSAGES = st.one_of(
         },
         {},
     ),
-    objects_of(
-        {"role": st.just("assistant"), "content": contents(ANTHROPIC_ASSISTANT_BLOCKS)}, {}
-    ),
+    objects_of({"role": st.just("assistant"), "content": contents(ANTHROPIC_ASSISTANT_BLOCKS)}, {}),
     objects_of({"role": st.just("system"), "content": contents(ANTHROPIC_TEXTS)}, {}),
 )
 ANTHROPIC_REQUESTS = objects_of(

@@ -27,7 +27,9 @@ def logged(converted: Converted) -> Converted:
     messages = [codec.message_to_proto(message) for message in converted.messages]
     header = codec.header_to_proto(converted.header)
     return Converted(
-        tuple(codec.message_from_proto(type(pb).FromString(pb.SerializeToString())) for pb in messages),
+        tuple(
+            codec.message_from_proto(type(pb).FromString(pb.SerializeToString())) for pb in messages
+        ),
         converted.groups,
         codec.header_from_proto(type(header).FromString(header.SerializeToString())),
     )

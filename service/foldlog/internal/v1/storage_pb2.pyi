@@ -37,7 +37,10 @@ class Envelope(_message.Message):
     CHAIN_FIELD_NUMBER: _builtins.int
     COMMITMENT_FIELD_NUMBER: _builtins.int
     DROPPED_FIELD_NUMBER: _builtins.int
-    WRITTEN_TIME_NS_FIELD_NUMBER: _builtins.int
+    WRITTEN_NS_FIELD_NUMBER: _builtins.int
+    TURNS_FIELD_NUMBER: _builtins.int
+    ORPHANED_RESULT_IDS_FIELD_NUMBER: _builtins.int
+    UNANSWERED_CALL_IDS_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
     """For an event: its seq. For a fact: the next_seq at that point. Never falls from row to row."""
     type: _builtins.int
@@ -55,16 +58,28 @@ class Envelope(_message.Message):
     row_count: _builtins.int
     """How many rows the call wrote, on the first row of a call; 0 means 1."""
     chain: _builtins.bytes
-    """SHA-256 over the previous row's chain, the aggregate id, the version and this envelope without body and chain."""
+    """SHA-256 over the previous row's chain, the aggregate id, the version and this envelope without body, chain and dropped."""
     commitment: _builtins.bytes
-    """HMAC-SHA-256 of the body under the session's key. Kept only where the body is gone."""
+    """HMAC-SHA-256 of the body under the session's key. Stays when the body is gone."""
     dropped: _builtins.bool
     """The body is gone."""
-    written_time_ns: _builtins.int
-    """The server's clock when the row was written, nanoseconds since 1970, if other than the time."""
+    written_ns: _builtins.int
+    """The server's clock when the row was written: nanoseconds since 1970."""
     @_builtins.property
     def replace(self) -> _event_pb2.AppliedReplace:
         """The replace, if it is one."""
+
+    @_builtins.property
+    def turns(self) -> Global___Turns:
+        """On a rewind: the turns that are open after it."""
+
+    @_builtins.property
+    def orphaned_result_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """On a replace: ids of results on the surface whose call it shadowed."""
+
+    @_builtins.property
+    def unanswered_call_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """On a replace: ids of calls on the surface whose result it shadowed."""
 
     def __init__(
         self,
@@ -81,15 +96,48 @@ class Envelope(_message.Message):
         chain: _builtins.bytes = ...,
         commitment: _builtins.bytes = ...,
         dropped: _builtins.bool = ...,
-        written_time_ns: _builtins.int = ...,
+        written_ns: _builtins.int = ...,
+        turns: Global___Turns | None = ...,
+        orphaned_result_ids: _abc.Iterable[_builtins.str] | None = ...,
+        unanswered_call_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["replace", b"replace"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["replace", b"replace", "turns", b"turns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chain", b"chain", "commitment", b"commitment", "dropped", b"dropped", "replace", b"replace", "request_digest", b"request_digest", "request_id", b"request_id", "row_count", b"row_count", "seq", b"seq", "time_ns", b"time_ns", "time_s", b"time_s", "type", b"type", "written_time_ns", b"written_time_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chain", b"chain", "commitment", b"commitment", "dropped", b"dropped", "orphaned_result_ids", b"orphaned_result_ids", "replace", b"replace", "request_digest", b"request_digest", "request_id", b"request_id", "row_count", b"row_count", "seq", b"seq", "time_ns", b"time_ns", "time_s", b"time_s", "turns", b"turns", "type", b"type", "unanswered_call_ids", b"unanswered_call_ids", "written_ns", b"written_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Envelope: _TypeAlias = Envelope  # noqa: Y015
+
+@_typing.final
+class Turns(_message.Message):
+    """Open turns and the open step."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPEN_TURN_SEQS_FIELD_NUMBER: _builtins.int
+    OPEN_STEP_SEQ_FIELD_NUMBER: _builtins.int
+    open_step_seq: _builtins.int
+    """The seq of the step_start of the open step."""
+    @_builtins.property
+    def open_turn_seqs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The seqs of the turn_starts of open turns, the innermost last."""
+
+    def __init__(
+        self,
+        *,
+        open_turn_seqs: _abc.Iterable[_builtins.int] | None = ...,
+        open_step_seq: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_open_step_seq", b"_open_step_seq", "open_step_seq", b"open_step_seq"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_open_step_seq", b"_open_step_seq", "open_step_seq", b"open_step_seq", "open_turn_seqs", b"open_turn_seqs"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__open_step_seq: _TypeAlias = _typing.Literal["open_step_seq"]  # noqa: Y015
+    _WhichOneofArgType__open_step_seq: _TypeAlias = _typing.Literal["_open_step_seq", b"_open_step_seq"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__open_step_seq) -> _WhichOneofReturnType__open_step_seq | None: ...
+
+Global___Turns: _TypeAlias = Turns  # noqa: Y015
 
 @_typing.final
 class StoredFact(_message.Message):
@@ -130,13 +178,21 @@ class Origin(_message.Message):
     SESSION_ID_FIELD_NUMBER: _builtins.int
     KEY_FIELD_NUMBER: _builtins.int
     SEGMENTS_FIELD_NUMBER: _builtins.int
+    TURNS_FIELD_NUMBER: _builtins.int
+    WHOLE_FROM_SEQ_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """The session id as the client gave it."""
     key: _builtins.bytes
     """The key of the commitments: 32 bytes."""
+    whole_from_seq: _builtins.int
+    """From this seq on every inherited state can be read."""
     @_builtins.property
     def segments(self) -> _containers.RepeatedCompositeFieldContainer[Global___Segment]:
         """The ancestors whose rows this session reads, the oldest first."""
+
+    @_builtins.property
+    def turns(self) -> Global___Turns:
+        """The turns that are open at a fork's cut."""
 
     def __init__(
         self,
@@ -144,10 +200,12 @@ class Origin(_message.Message):
         session_id: _builtins.str = ...,
         key: _builtins.bytes = ...,
         segments: _abc.Iterable[Global___Segment] | None = ...,
+        turns: Global___Turns | None = ...,
+        whole_from_seq: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["turns", b"turns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "segments", b"segments", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "segments", b"segments", "session_id", b"session_id", "turns", b"turns", "whole_from_seq", b"whole_from_seq"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -186,3 +244,303 @@ class Segment(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Segment: _TypeAlias = Segment  # noqa: Y015
+
+@_typing.final
+class Checkpoint(_message.Message):
+    """A head and a fold as they were after a version: a cache that can be made again from the rows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HEAD_FIELD_NUMBER: _builtins.int
+    FOLD_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def head(self) -> Global___HeadState:
+        """The state of the head."""
+
+    @_builtins.property
+    def fold(self) -> Global___FoldState:
+        """The state of the fold."""
+
+    def __init__(
+        self,
+        *,
+        head: Global___HeadState | None = ...,
+        fold: Global___FoldState | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["fold", b"fold", "head", b"head"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fold", b"fold", "head", b"head"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Checkpoint: _TypeAlias = Checkpoint  # noqa: Y015
+
+@_typing.final
+class HeadState(_message.Message):
+    """The state of a head."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class LabelsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    CHAIN_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
+    METADATA_JSON_FIELD_NUMBER: _builtins.int
+    CREATED_NS_FIELD_NUMBER: _builtins.int
+    UPDATED_NS_FIELD_NUMBER: _builtins.int
+    PARENT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    PARENT_AT_SEQ_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    LAST_EPOCH_FIELD_NUMBER: _builtins.int
+    DELETED_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
+    REQUESTS_FIELD_NUMBER: _builtins.int
+    TURNS_FIELD_NUMBER: _builtins.int
+    WHOLE_FROM_SEQ_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """The version it stands at."""
+    next_seq: _builtins.int
+    """The seq the next event takes."""
+    chain: _builtins.bytes
+    """The newest row's chain value."""
+    metadata_json: _builtins.str
+    """The metadata."""
+    created_ns: _builtins.int
+    """When it was created: nanoseconds since 1970."""
+    updated_ns: _builtins.int
+    """When its newest row was written: nanoseconds since 1970."""
+    parent_session_id: _builtins.str
+    """The session it was forked from."""
+    parent_at_seq: _builtins.int
+    """The last seq shared with it."""
+    epoch: _builtins.int
+    """The writer epoch in force; 0 for none."""
+    last_epoch: _builtins.int
+    """The last epoch given."""
+    deleted: _builtins.bool
+    """It is deleted."""
+    whole_from_seq: _builtins.int
+    """From this seq on every state can be read."""
+    @_builtins.property
+    def origin(self) -> Global___Origin:
+        """What the first row says."""
+
+    @_builtins.property
+    def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """The labels."""
+
+    @_builtins.property
+    def runs(self) -> _containers.RepeatedCompositeFieldContainer[Global___Run]:
+        """The newest runs of rows."""
+
+    @_builtins.property
+    def requests(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecentRequest]:
+        """The newest requests."""
+
+    @_builtins.property
+    def turns(self) -> Global___Turns:
+        """The open turns."""
+
+    def __init__(
+        self,
+        *,
+        version: _builtins.int = ...,
+        next_seq: _builtins.int = ...,
+        chain: _builtins.bytes = ...,
+        origin: Global___Origin | None = ...,
+        labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        metadata_json: _builtins.str = ...,
+        created_ns: _builtins.int = ...,
+        updated_ns: _builtins.int = ...,
+        parent_session_id: _builtins.str = ...,
+        parent_at_seq: _builtins.int = ...,
+        epoch: _builtins.int = ...,
+        last_epoch: _builtins.int = ...,
+        deleted: _builtins.bool = ...,
+        runs: _abc.Iterable[Global___Run] | None = ...,
+        requests: _abc.Iterable[Global___RecentRequest] | None = ...,
+        turns: Global___Turns | None = ...,
+        whole_from_seq: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "turns", b"turns"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain", b"chain", "created_ns", b"created_ns", "deleted", b"deleted", "epoch", b"epoch", "labels", b"labels", "last_epoch", b"last_epoch", "metadata_json", b"metadata_json", "next_seq", b"next_seq", "origin", b"origin", "parent_at_seq", b"parent_at_seq", "parent_session_id", b"parent_session_id", "requests", b"requests", "runs", b"runs", "turns", b"turns", "updated_ns", b"updated_ns", "version", b"version", "whole_from_seq", b"whole_from_seq"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeadState: _TypeAlias = HeadState  # noqa: Y015
+
+@_typing.final
+class Run(_message.Message):
+    """Rows of consecutive versions and consecutive seqs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    SEQ_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """The first version."""
+    seq: _builtins.int
+    """The first seq."""
+    count: _builtins.int
+    """How many."""
+    def __init__(
+        self,
+        *,
+        version: _builtins.int = ...,
+        seq: _builtins.int = ...,
+        count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "seq", b"seq", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Run: _TypeAlias = Run  # noqa: Y015
+
+@_typing.final
+class RecentRequest(_message.Message):
+    """A request that was answered."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    ROW_COUNT_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Its id."""
+    version: _builtins.int
+    """The first version it wrote."""
+    row_count: _builtins.int
+    """How many rows it wrote."""
+    digest: _builtins.bytes
+    """What it asked for."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        version: _builtins.int = ...,
+        row_count: _builtins.int = ...,
+        digest: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "request_id", b"request_id", "row_count", b"row_count", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecentRequest: _TypeAlias = RecentRequest  # noqa: Y015
+
+@_typing.final
+class FoldState(_message.Message):
+    """The state of a fold."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SURFACE_FIELD_NUMBER: _builtins.int
+    REPLACES_FIELD_NUMBER: _builtins.int
+    REWINDS_FIELD_NUMBER: _builtins.int
+    HEADER_FIELD_NUMBER: _builtins.int
+    NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    TURNS_FIELD_NUMBER: _builtins.int
+    next_seq: _builtins.int
+    """The seq the next event takes."""
+    @_builtins.property
+    def surface(self) -> _containers.RepeatedCompositeFieldContainer[Global___SurfaceRun]:
+        """The surface in model order, as stretches of consecutive entries."""
+
+    @_builtins.property
+    def replaces(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Every replace of the log: seq, start, stop, three by three."""
+
+    @_builtins.property
+    def rewinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Every rewind of the log: seq, to_seq, two by two."""
+
+    @_builtins.property
+    def header(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The latest header: segment, version and seq. Empty for none."""
+
+    @_builtins.property
+    def turns(self) -> Global___Turns:
+        """The open turns."""
+
+    def __init__(
+        self,
+        *,
+        surface: _abc.Iterable[Global___SurfaceRun] | None = ...,
+        replaces: _abc.Iterable[_builtins.int] | None = ...,
+        rewinds: _abc.Iterable[_builtins.int] | None = ...,
+        header: _abc.Iterable[_builtins.int] | None = ...,
+        next_seq: _builtins.int = ...,
+        turns: Global___Turns | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["turns", b"turns"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["header", b"header", "next_seq", b"next_seq", "replaces", b"replaces", "rewinds", b"rewinds", "surface", b"surface", "turns", b"turns"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FoldState: _TypeAlias = FoldState  # noqa: Y015
+
+@_typing.final
+class SurfaceRun(_message.Message):
+    """Consecutive entries of the surface, each one greater than the one before in position, seq and version."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    SEQ_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    SEGMENT_FIELD_NUMBER: _builtins.int
+    position: _builtins.int
+    """The first position."""
+    seq: _builtins.int
+    """The first seq."""
+    version: _builtins.int
+    """The first version."""
+    count: _builtins.int
+    """How many."""
+    segment: _builtins.int
+    """Whose rows: an index into the lineage, the session itself last."""
+    def __init__(
+        self,
+        *,
+        position: _builtins.int = ...,
+        seq: _builtins.int = ...,
+        version: _builtins.int = ...,
+        count: _builtins.int = ...,
+        segment: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "position", b"position", "segment", b"segment", "seq", b"seq", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SurfaceRun: _TypeAlias = SurfaceRun  # noqa: Y015

@@ -1,0 +1,1 @@
+"""The application: sessions written through a committer and read through folds."""

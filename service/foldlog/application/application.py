@@ -1,0 +1,117 @@
+"""The service as an `eventsourcing` application, and its calls in groups."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Sequence
+from typing import ClassVar
+from uuid import UUID, uuid4
+
+from eventsourcing.application import Application
+from eventsourcing.persistence import InfrastructureFactory, JSONTranscoder, Mapper, Transcoder
+from eventsourcing.utils import Environment
+
+from foldlog import observability
+from foldlog.application.bodies import Bodies
+from foldlog.application.checking import Checking
+from foldlog.application.committer import Committer
+from foldlog.application.domain import Session
+from foldlog.application.feed import Feed
+from foldlog.application.history import History
+from foldlog.application.identity import DEFAULT_TENANT
+from foldlog.application.lane import Lane, Services
+from foldlog.application.lanes import Lanes
+from foldlog.application.mapper import SessionMapper
+from foldlog.application.reading import Reading
+from foldlog.application.readers import Readers
+from foldlog.application.retention import Retention
+from foldlog.application.rows import RowReader
+from foldlog.application.transfer import Transfer
+from foldlog.application.watching import Watching
+from foldlog.application.writing import Writing
+from foldlog.core.errors import FoldlogError, InternalError
+from foldlog.persistence.factory import SessionFactory
+from foldlog.persistence.index import IndexPage, IndexQuery, SessionIndex
+from foldlog.persistence.store import Store
+from foldlog.settings import Settings
+
+
+class SessionApplication(Application[UUID]):
+    """Sessions on one store. Its calls are coroutines of one event loop.
+
+    The package's aggregate cache and automatic snapshots are not used: lanes and checkpoints are in
+    their place.
+    """
+
+    name = "foldlog"
+    env: ClassVar[dict[str, str]] = {"AGGREGATE_CACHE_MAXSIZE": ""}
+
+    def __init__(self, store: Store, settings: Settings) -> None:
+        self.store = store
+        self.settings = settings
+        super().__init__()
+        limits, tenant = settings.limits, DEFAULT_TENANT
+        reader = RowReader(store)
+        self._readers = Readers(settings.reader_threads, "reader")
+        self._committer = Committer(store)
+        services = Services(
+            store, History(store, reader), self._readers, self._committer, self._on_stored
+        )
+        self.lanes = Lanes(services, settings.fold_cache_bytes)
+        self.bodies = Bodies(reader, settings.body_cache_bytes)
+        self.feed = Feed(services, self.lanes, settings.feed_poll_s)
+        self.reading = Reading(services, self.lanes, self.bodies, limits, tenant)
+        self.writing = Writing(services, self.lanes, limits, tenant)
+        self.checking = Checking(self.reading, settings.check_mode, settings.log_previews)
+        self.retention = Retention(
+            services, self.lanes, self.feed, self.bodies, self.writing, tenant
+        )
+        self.watching = Watching(services, self.lanes, self.feed, self.reading, tenant)
+        self.transfer = Transfer(services, self.lanes, self.reading, self.writing, limits, tenant)
+
+    def construct_factory(self, env: Environment) -> InfrastructureFactory[SessionIndex]:
+        """Return the factory of the store that was given."""
+        return SessionFactory(env, self.store)
+
+    def construct_transcoder(self) -> Transcoder:
+        """Return a transcoder for the package's sake: our mapper needs none."""
+        return JSONTranscoder()
+
+    def construct_mapper(self) -> Mapper[UUID]:
+        """Return the mapper of envelopes."""
+        return SessionMapper()
+
+    async def list_sessions(self, query: IndexQuery) -> IndexPage:
+        """Return a page of the index once it has passed this process's own writes."""
+        await self.feed.indexed()
+        return await self._readers.run(self.store.index.list_sessions, query)
+
+    def as_ours(self, error: BaseException) -> FoldlogError:
+        """Return an error as a caller may see it; a fault of ours is logged under an id and named by it."""
+        if isinstance(error, FoldlogError):
+            return error
+        log_id = uuid4().hex
+        observability.log(
+            "call.failed",
+            level="error",
+            log_id=log_id,
+            error=repr(error),
+            trace="".join(traceback.format_exception(error)),
+        )
+        return InternalError(log_id=log_id)
+
+    async def start(self) -> None:
+        """Begin to follow the feed."""
+        await self.feed.start()
+
+    async def stop(self) -> None:
+        """Let what is under way end, then close everything but the store."""
+        await self._committer.idle()
+        await self.lanes.close()
+        await self.feed.close()
+        await self._committer.close()
+        self._readers.close()
+
+    def _on_stored(self, lane: Lane, events: Sequence[Session.Event], notification_id: int) -> None:
+        self.lanes.note_stored(lane, events)
+        self.feed.note_stored(notification_id)

@@ -1,0 +1,95 @@
+"""Folded messages as the wire wants them: read once, kept within a bound, sent without decoding."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from uuid import UUID
+
+from foldlog.application.fold import Live, RowRef
+from foldlog.application.rows import Row, RowReader
+from foldlog.codec import message_from_proto
+from foldlog.core.errors import EventCorruptError
+from foldlog.core.message import Message
+from foldlog.internal.v1.raw_pb2 import RawEventBody, RawFoldedMessage
+from foldlog.internal.v1.storage_pb2 import Envelope
+from foldlog.v1.service_pb2 import FoldedMessage
+
+
+def folded(envelope: Envelope) -> bytes:
+    """Return the encoded FoldedMessage of a surface event's envelope."""
+    body = RawEventBody.FromString(envelope.body)
+    position = envelope.replace.start if envelope.HasField("replace") else envelope.seq
+    message = RawFoldedMessage(seq=envelope.seq, position=position, message=body.message)
+    message.time.seconds, message.time.nanos = envelope.time_s, envelope.time_ns
+    if body.HasField("group"):
+        message.group = body.group
+    return message.SerializeToString()
+
+
+def message_of(encoded: bytes) -> Message:
+    """Return the message of an encoded FoldedMessage."""
+    return message_from_proto(FoldedMessage.FromString(encoded).message)
+
+
+class Bodies:
+    """A cache of encoded FoldedMessages by row, bounded by bytes. Reading is blocking, looking is not."""
+
+    def __init__(self, reader: RowReader, max_bytes: int) -> None:
+        self._reader = reader
+        self._max_bytes = max_bytes
+        self._held: OrderedDict[RowRef, bytes] = OrderedDict()
+        self._size = 0
+
+    def keep(self, ref: RowRef, encoded: bytes) -> None:
+        """Keep a message, forgetting those used longest ago."""
+        if ref in self._held:
+            return
+        self._held[ref] = encoded
+        self._size += len(encoded) + 200
+        while self._size > self._max_bytes:
+            _, oldest = self._held.popitem(last=False)
+            self._size -= len(oldest) + 200
+
+    def forget(self, refs: Iterable[RowRef]) -> None:
+        """Forget messages whose rows were dropped."""
+        for ref in refs:
+            encoded = self._held.pop(ref, None)
+            if encoded is not None:
+                self._size -= len(encoded) + 200
+
+    def get(self, ref: RowRef) -> bytes | None:
+        """Return a message if it is kept."""
+        return self._held.get(ref)
+
+    def known(self, entries: Sequence[Live]) -> list[bytes] | None:
+        """Return the entries' messages if all are kept, else None."""
+        found = []
+        for entry in entries:
+            encoded = self._held.get(entry.row)
+            if encoded is None:
+                return None
+            found.append(encoded)
+        return found
+
+    def read(self, entries: Sequence[Live]) -> dict[RowRef, bytes]:
+        """Read the entries' messages that are not kept. Blocking, changes nothing."""
+        wanted: dict[UUID, list[int]] = {}
+        for entry in entries:
+            if entry.row not in self._held:
+                wanted.setdefault(entry.row.aggregate_id, []).append(entry.row.version)
+        return dict(self._read(wanted))
+
+    def _read(self, wanted: dict[UUID, list[int]]) -> Iterator[tuple[RowRef, bytes]]:
+        for aggregate_id, versions in wanted.items():
+            for row in self._reader.some(aggregate_id, versions):
+                _require_body(row, self._reader)
+                yield row.ref, folded(row.envelope)
+
+
+def _require_body(row: Row, reader: RowReader) -> None:
+    if row.envelope.dropped:
+        session_id, _ = reader.origin(row.ref.aggregate_id)
+        raise EventCorruptError(
+            session_id=session_id, seq=row.envelope.seq, damage="it was dropped"
+        )

@@ -1,0 +1,143 @@
+"""Heads and folds to checkpoints and back. A checkpoint holds no body and can always be made again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from foldlog.application.domain import (
+    Answered,
+    Run,
+    Segment,
+    Session,
+    segments_from,
+    turns_from,
+    turns_to,
+)
+from foldlog.application.fold import Fold, HeaderRef, Live, Rewound, RowRef, Shadow
+from foldlog.internal.v1 import storage_pb2 as pb
+
+TOPIC = "checkpoint"
+
+
+def head_to(head: Session) -> pb.HeadState:
+    """Return a head's state."""
+    parent_id, parent_seq = head.parent or ("", 0)
+    return pb.HeadState(
+        version=head.version,
+        next_seq=head.next_seq,
+        chain=head.chain,
+        origin=origin_of(head.session_id, head.key, head.segments),
+        labels=head.labels,
+        metadata_json=head.metadata_json,
+        created_ns=head.created_ns,
+        updated_ns=head.updated_ns,
+        parent_session_id=parent_id,
+        parent_at_seq=parent_seq,
+        epoch=head.epoch,
+        last_epoch=head.last_epoch,
+        deleted=head.is_deleted,
+        runs=[pb.Run(version=r.version, seq=r.seq, count=r.count) for r in head.runs],
+        requests=[
+            pb.RecentRequest(
+                request_id=name, version=a.version, row_count=a.row_count, digest=a.digest
+            )
+            for name, a in head.requests.items()
+        ],
+        turns=turns_to(head.turns),
+        whole_from_seq=head.whole_from_seq,
+    )
+
+
+def head_from(state: pb.HeadState, aggregate_id: UUID, tenant: str) -> Session:
+    """Return the head a checkpoint holds."""
+    head = Session.blank(aggregate_id, tenant)
+    head.version, head.next_seq, head.chain = state.version, state.next_seq, state.chain
+    head.session_id, head.key = state.origin.session_id, state.origin.key
+    head.segments = segments_from(state.origin)
+    head.labels, head.metadata_json = dict(state.labels), state.metadata_json
+    head.created_ns, head.updated_ns = state.created_ns, state.updated_ns
+    if state.parent_session_id:
+        head.parent = (state.parent_session_id, state.parent_at_seq)
+    head.epoch, head.last_epoch, head.is_deleted = state.epoch, state.last_epoch, state.deleted
+    head.runs = [Run(r.version, r.seq, r.count) for r in state.runs]
+    head.requests = {
+        r.request_id: Answered(r.version, r.row_count, r.digest) for r in state.requests
+    }
+    head.turns, head.whole_from_seq = turns_from(state.turns), state.whole_from_seq
+    return head
+
+
+def origin_of(session_id: str, key: bytes, segments: Iterable[Segment]) -> pb.Origin:
+    """Return what a session's first row says of where it comes from."""
+    return pb.Origin(
+        session_id=session_id,
+        key=key,
+        segments=[
+            pb.Segment(
+                aggregate_id=s.aggregate_id.bytes,
+                session_id=s.session_id,
+                to_version=s.to_version,
+                to_seq=s.to_seq,
+            )
+            for s in segments
+        ],
+    )
+
+
+def fold_to(fold: Fold, owners: Sequence[UUID]) -> pb.FoldState:
+    """Return a fold's state; `owners` are the lineage's aggregate ids, the session's own last."""
+    number = {owner: index for index, owner in enumerate(owners)}
+    header = fold.header
+    return pb.FoldState(
+        surface=_runs(fold.surface.entries, number),
+        replaces=[n for s in fold.replaces for n in (s.seq, s.start, s.stop)],
+        rewinds=[n for r in fold.rewinds for n in (r.seq, r.to_seq)],
+        header=[number[header.row.aggregate_id], header.row.version, header.seq] if header else [],
+        next_seq=fold.next_seq,
+        turns=turns_to(fold.turns),
+    )
+
+
+def _runs(entries: Sequence[Live], number: dict[UUID, int]) -> list[pb.SurfaceRun]:
+    runs: list[pb.SurfaceRun] = []
+    for e in entries:
+        segment = number[e.row.aggregate_id]
+        last = runs[-1] if runs else None
+        if last and (
+            last.segment == segment
+            and last.position + last.count == e.position
+            and last.seq + last.count == e.seq
+            and last.version + last.count == e.row.version
+        ):
+            last.count += 1
+        else:
+            runs.append(
+                pb.SurfaceRun(
+                    position=e.position, seq=e.seq, version=e.row.version, count=1, segment=segment
+                )
+            )
+    return runs
+
+
+def standing(state: pb.FoldState, owners: Sequence[UUID]) -> list[tuple[int, int, RowRef]]:
+    """Return (position, seq, row) of each entry on the surface a checkpoint holds, in model order."""
+    return [
+        (run.position + i, run.seq + i, RowRef(owners[run.segment], run.version + i))
+        for run in state.surface
+        for i in range(run.count)
+    ]
+
+
+def fold_from(state: pb.FoldState, owners: Sequence[UUID], entries: Iterable[Live]) -> Fold:
+    """Return the fold a checkpoint holds, given the entries of its surface."""
+    fold = Fold()
+    for live in entries:
+        fold.surface.insert(live)
+    fold.replaces = [Shadow(*triple) for triple in zip(*[iter(state.replaces)] * 3, strict=True)]
+    fold.rewinds = [Rewound(*pair) for pair in zip(*[iter(state.rewinds)] * 2, strict=True)]
+    if state.header:
+        segment, version, seq = state.header
+        fold.header = HeaderRef(seq, RowRef(owners[segment], version))
+    fold.next_seq, fold.turns = state.next_seq, turns_from(state.turns)
+    return fold

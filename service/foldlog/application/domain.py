@@ -1,0 +1,337 @@
+"""The session aggregate: a head that stays small however long its log grows, and its domain events."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from copy import copy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Self, cast
+from uuid import UUID
+
+from eventsourcing.domain import Aggregate, OriginatorIDError, OriginatorVersionError
+
+from foldlog.application.seal import GENESIS, seal
+from foldlog.core.event import EventType
+from foldlog.core.turns import TurnState
+from foldlog.internal.v1.storage_pb2 import Envelope, Origin, StoredFact, Turns
+
+MAX_RUNS = 256
+MAX_REQUESTS = 256
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class Run:
+    """Rows of consecutive versions and consecutive seqs."""
+
+    version: int
+    seq: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A request that was answered: where its rows are, and what it asked for."""
+
+    version: int
+    row_count: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of an ancestor's rows that a session reads: versions 1 to to_version, seqs to to_seq."""
+
+    aggregate_id: UUID
+    session_id: str
+    to_version: int
+    to_seq: int
+
+
+class Session(Aggregate):
+    """The head of one session: everything a write needs to know, and no message.
+
+    Runs and requests hold the newest 256 only; older ones are found in the store.
+    """
+
+    TOPIC = "session"
+
+    session_id: str
+    tenant: str
+    key: bytes
+    next_seq: int
+    chain: bytes
+    labels: dict[str, str]
+    metadata_json: str
+    created_ns: int
+    updated_ns: int
+    parent: tuple[str, int] | None
+    segments: tuple[Segment, ...]
+    epoch: int
+    last_epoch: int
+    is_deleted: bool
+    runs: list[Run]
+    requests: dict[str, Answered]
+    turns: TurnState
+    whole_from_seq: int
+
+    class Event(Aggregate.Event):
+        """A row of the event table: an event of the log, or a fact."""
+
+        TOPIC = "event"
+        envelope: Envelope
+
+        def mutate(self, aggregate: Any) -> Any:
+            """Apply the row to the head, whose version must be the one before."""
+            head = Session.blank(self.originator_id) if aggregate is None else aggregate
+            if self.originator_id != head.id:
+                raise OriginatorIDError(self.originator_id, head.id)
+            if self.originator_version != head.version + 1:
+                raise OriginatorVersionError(self.originator_version, head.version + 1)
+            self.apply(head)
+            head.version = self.originator_version
+            return head
+
+        def apply(self, aggregate: Any) -> None:
+            """Move the head past an event of the log."""
+            aggregate.pass_event(self.originator_version, self.envelope)
+
+    class Fact(Event):
+        """A row that is no event of the log."""
+
+        TOPIC = "fact"
+
+        def apply(self, aggregate: Any) -> None:
+            """Move the head past the fact."""
+            aggregate.pass_row(self.originator_version, self.envelope)
+            aggregate.next_seq = max(aggregate.next_seq, self.envelope.seq)
+            stored = StoredFact.FromString(self.envelope.body)
+            aggregate.pass_fact(stored)
+
+    class Created(Fact, Aggregate.Created):
+        """The session was created."""
+
+        TOPIC = "created"
+
+    class Forked(Fact, Aggregate.Created):
+        """The session was forked."""
+
+        TOPIC = "forked"
+
+    class Updated(Fact):
+        """Labels or metadata changed."""
+
+        TOPIC = "updated"
+
+    class WriterOpened(Fact):
+        """A writer epoch began."""
+
+        TOPIC = "writer_opened"
+
+    class WriterClosed(Fact):
+        """The writer epoch ended."""
+
+        TOPIC = "writer_closed"
+
+    class HistoryDropped(Fact):
+        """History that no longer counts was dropped."""
+
+        TOPIC = "history_dropped"
+
+    class Deleted(Fact):
+        """The session was deleted."""
+
+        TOPIC = "deleted"
+
+    @classmethod
+    def blank(cls, aggregate_id: UUID, tenant: str = "default") -> Self:
+        """Return the head of a session without rows."""
+        head = cls.__new__(cls)
+        cast(Any, head).__base_init__(aggregate_id, 0, EPOCH)
+        head.session_id, head.tenant, head.key = "", tenant, b""
+        head.next_seq, head.chain = 0, GENESIS
+        head.labels, head.metadata_json = {}, ""
+        head.created_ns = head.updated_ns = 0
+        head.parent, head.segments = None, ()
+        head.epoch = head.last_epoch = 0
+        head.is_deleted = False
+        head.runs, head.requests = [], {}
+        head.turns, head.whole_from_seq = TurnState(), 0
+        return head
+
+    def copy(self) -> Self:
+        """Return an independent head."""
+        twin = copy(self)
+        twin.labels = dict(self.labels)
+        twin.runs = [copy(run) for run in self.runs]
+        twin.requests = dict(self.requests)
+        return twin
+
+    @property
+    def exists(self) -> bool:
+        """Whether any row was written."""
+        return self.version > 0
+
+    def pass_row(self, version: int, envelope: Envelope) -> None:
+        """Take over what every row carries."""
+        self.chain = envelope.chain
+        self.updated_ns = envelope.written_ns
+        if envelope.request_id:
+            count = envelope.row_count or 1
+            self.requests[envelope.request_id] = Answered(version, count, envelope.request_digest)
+            if len(self.requests) > MAX_REQUESTS:
+                del self.requests[next(iter(self.requests))]
+
+    def pass_event(self, version: int, envelope: Envelope) -> None:
+        """Take over an event of the log."""
+        self.pass_row(version, envelope)
+        seq = envelope.seq
+        last = self.runs[-1] if self.runs else None
+        if last and last.version + last.count == version and last.seq + last.count == seq:
+            last.count += 1
+        else:
+            self.runs.append(Run(version, seq, 1))
+            del self.runs[:-MAX_RUNS]
+        self.next_seq = seq + 1
+        if envelope.type == EventType.REWIND:
+            self.turns = turns_from(envelope.turns)
+        else:
+            self.turns = self.turns.after(envelope.type, seq)
+
+    def pass_fact(self, stored: StoredFact) -> None:
+        """Take over a fact."""
+        fact = stored.fact
+        match fact.WhichOneof("kind"):
+            case "created":
+                self._begin(stored.origin, fact.created.labels, fact.created.metadata_json)
+            case "forked":
+                self.parent = (fact.forked.parent_session_id, fact.forked.at_seq)
+                self.next_seq = fact.forked.at_seq + 1
+                self._begin(stored.origin, fact.forked.labels, fact.forked.metadata_json)
+            case "updated":
+                self.labels = dict(fact.updated.labels)
+                self.metadata_json = fact.updated.metadata_json
+            case "writer_opened":
+                self.epoch = self.last_epoch = fact.writer_opened.epoch
+            case "writer_closed":
+                self.epoch = 0
+            case "history_dropped":
+                self.whole_from_seq = fact.history_dropped.whole_from_seq
+            case "deleted":
+                self.is_deleted = True
+
+    def _begin(self, origin: Origin, labels: Any, metadata_json: str) -> None:
+        self.session_id, self.key = origin.session_id, origin.key
+        self.labels, self.metadata_json = dict(labels), metadata_json
+        self.created_ns = self.updated_ns
+        self.segments = segments_from(origin)
+        self.turns = turns_from(origin.turns)
+        self.whole_from_seq = origin.whole_from_seq
+
+    def version_of(self, seq: int) -> int | None:
+        """Return the newest version whose event has a seq up to this; None if the runs do not reach back."""
+        index = bisect_right(self.runs, seq, key=lambda run: run.seq) - 1
+        if index < 0:
+            return None
+        run = self.runs[index]
+        return run.version + min(seq - run.seq, run.count - 1)
+
+
+TOPICS: dict[str, type[Session.Event]] = {
+    kind.TOPIC: kind
+    for kind in (
+        Session.Event,
+        Session.Created,
+        Session.Forked,
+        Session.Updated,
+        Session.WriterOpened,
+        Session.WriterClosed,
+        Session.HistoryDropped,
+        Session.Deleted,
+    )
+}
+
+
+def segments_from(origin: Origin) -> tuple[Segment, ...]:
+    """Return the ancestors' stretches that a first row names, the oldest first."""
+    return tuple(
+        Segment(UUID(bytes=s.aggregate_id), s.session_id, s.to_version, s.to_seq)
+        for s in origin.segments
+    )
+
+
+def turns_from(turns: Turns) -> TurnState:
+    """Return the turn state a row carries."""
+    step = turns.open_step_seq if turns.HasField("open_step_seq") else None
+    return TurnState(tuple(turns.open_turn_seqs), step)
+
+
+def turns_to(turns: TurnState) -> Turns:
+    """Return a turn state as a row carries it."""
+    return Turns(open_turn_seqs=turns.open_turns, open_step_seq=turns.open_step_seq)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """A write's request id and the digest of what it asks for."""
+
+    request_id: str
+    digest: bytes
+
+
+@dataclass(slots=True)
+class RowSpec:
+    """A row to be written: an event with its seq, or a fact."""
+
+    kind: type[Session.Event]
+    body: bytes
+    type: int = 0
+    seq: int | None = None
+    time: tuple[int, int] | None = None
+    envelope: Envelope = field(default_factory=Envelope)
+
+
+def build(
+    head: Session,
+    specs: list[RowSpec],
+    now_ns: int,
+    request: RequestKey | None,
+    row_count: int | None = None,
+) -> list[Session.Event]:
+    """Return the domain events of one call and move the head past them.
+
+    Each spec's envelope may hold replace, turns and dropped already. An event without a seq takes the
+    head's next; a row without a time takes now.
+    """
+    now = divmod(now_ns, 1_000_000_000)
+    stamp = datetime.fromtimestamp(now[0], UTC)
+    events = []
+    for spec in specs:
+        envelope = spec.envelope
+        envelope.seq = head.next_seq if spec.seq is None else spec.seq
+        envelope.type = spec.type
+        envelope.time_s, envelope.time_ns = spec.time or now
+        envelope.written_ns = now_ns
+        if request is not None:
+            envelope.request_id, envelope.request_digest = request.request_id, request.digest
+            envelope.row_count = row_count or len(specs)
+            request = None
+        version = head.version + 1
+        seal(envelope, spec.body, head.key, head.chain, head.id, version)
+        events.append(_event(spec.kind, head.id, version, stamp, envelope))
+        events[-1].mutate(head)
+    return events
+
+
+def _event(
+    kind: type[Session.Event], aggregate_id: UUID, version: int, stamp: datetime, envelope: Envelope
+) -> Session.Event:
+    given = {"originator_topic": Session.TOPIC} if issubclass(kind, Aggregate.Created) else {}
+    return kind(
+        originator_id=aggregate_id,
+        originator_version=version,
+        timestamp=stamp,
+        envelope=envelope,
+        **given,
+    )

@@ -1,0 +1,161 @@
+"""The feed: follows what every process commits, keeps the index, and wakes those who watch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from eventsourcing.persistence import IntegrityError, Notification
+
+from foldlog import observability
+from foldlog.application.lane import Services
+from foldlog.application.lanes import Lanes
+from foldlog.application.projection import IndexProjection
+from foldlog.application.readers import Readers
+from foldlog.core.errors import FoldlogError, StoreUnavailableError
+
+PAGE = 500
+PAUSE_S = 0.05  # between two steps, so that many commits are one transaction of the index
+INDEX_WAIT_S = 10.0
+
+
+class Feed:
+    """One follower a process. A hint, a commit of this process or a poll sets it going."""
+
+    def __init__(self, services: Services, lanes: Lanes, poll_s: float) -> None:
+        self._services = services
+        self._lanes = lanes
+        self._poll_s = poll_s
+        self._projection = IndexProjection(services.store.index)
+        self._threads = Readers(2, "feed")
+        self._hint = asyncio.Event()
+        self._urgent = asyncio.Event()
+        self._moved = asyncio.Condition()
+        self._own = 0
+        self._seen = 0
+        self._indexed = 0
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Begin to follow."""
+        recorder, index = self._services.store.recorder, self._services.store.index
+        self._seen = await self._threads.run(recorder.max_notification_id) or 0
+        self._indexed = await self._threads.run(index.position) or 0
+        self._tasks = [asyncio.create_task(self._follow())]
+        if not self._services.is_exclusive:
+            self._tasks.append(asyncio.create_task(self._listen()))
+
+    async def close(self) -> None:
+        """Stop following."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._threads.close()
+
+    def note_stored(self, notification_id: int) -> None:
+        """Take note of a commit of this process."""
+        self._own = max(self._own, notification_id)
+        self._hint.set()
+        if not self._services.is_exclusive:
+            self._services.store.recorder.notify()
+
+    async def indexed(self) -> None:
+        """Wait until the index has passed what this process wrote before the call."""
+        wanted = self._own
+        self._urgent.set()
+        self._hint.set()
+        try:
+            async with asyncio.timeout(INDEX_WAIT_S), self._moved:
+                await self._moved.wait_for(lambda: self._indexed >= wanted)
+        except TimeoutError:
+            raise StoreUnavailableError(cause="the index does not keep up") from None
+
+    async def _listen(self) -> None:
+        """Pass on hints of other processes."""
+        recorder = self._services.store.recorder
+        threads = Readers(1, "hints")
+        try:
+            while True:
+                if await threads.run(recorder.wait_for_hint, self._poll_s):
+                    self._hint.set()
+        finally:
+            threads.close()
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                await self._step()
+            except (FoldlogError, OSError) as error:
+                observability.log("feed.interrupted", level="warning", error=repr(error))
+                await asyncio.sleep(self._poll_s)
+            except Exception as error:  # noqa: BLE001 - the follower outlives any fault
+                observability.log("feed.failed", level="error", error=repr(error))
+                await asyncio.sleep(self._poll_s)
+            await self._rest()
+
+    async def _rest(self) -> None:
+        try:
+            async with asyncio.timeout(PAUSE_S):
+                await self._urgent.wait()
+        except TimeoutError:
+            pass
+        self._urgent.clear()
+        try:
+            async with asyncio.timeout(self._poll_s):
+                await self._hint.wait()
+        except TimeoutError:
+            pass
+        self._hint.clear()
+
+    async def _step(self) -> None:
+        await self._wake_lanes()
+        while await self._index():
+            pass
+        async with self._moved:
+            self._moved.notify_all()
+
+    async def _wake_lanes(self) -> None:
+        recorder = self._services.store.recorder
+        while changes := await self._threads.run(recorder.select_changes, self._seen, PAGE):
+            for _, aggregate_id, version in changes:
+                lane = self._lanes.known(aggregate_id)
+                if lane is not None and lane.head.version < version:
+                    lane.wake()
+            self._seen = changes[-1][0]
+
+    async def _index(self) -> bool:
+        """Apply the next stretch. Returns whether there may be more."""
+        recorder, index = self._services.store.recorder, self._services.store.index
+        found = await self._threads.run(
+            recorder.select_notifications, self._indexed, PAGE, inclusive_of_start=False
+        )
+        if not found:
+            return False
+        try:
+            await self._threads.run(self._projection.process, found)
+            self._indexed = found[-1].id
+        except IntegrityError:
+            self._indexed = await self._threads.run(index.position) or 0
+        async with self._moved:
+            self._moved.notify_all()
+        return True
+
+    async def watch(self, after_id: int) -> AsyncIterator[Sequence[Notification] | None]:
+        """Yield the feed's rows after an id, a page at a time, and None each time all is told."""
+        recorder = self._services.store.recorder
+        while True:
+            found = await self._threads.run(
+                recorder.select_notifications, after_id, PAGE, inclusive_of_start=False
+            )
+            if found:
+                after_id = found[-1].id
+                yield found
+                continue
+            yield None
+            async with self._moved:
+                if self._seen <= after_id:
+                    try:
+                        async with asyncio.timeout(30):
+                            await self._moved.wait()
+                    except TimeoutError:
+                        pass

@@ -1,0 +1,236 @@
+"""The fold of one session: its surface with digests, its header and its turns, kept up event by event."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from foldlog.core.digest import ZERO, extend
+from foldlog.core.event import EventType, PositionRange
+from foldlog.core.message import Role
+from foldlog.core.surface import Surface
+from foldlog.core.turns import TurnState
+
+LIVE_BYTES = 400  # what one entry costs in memory, about
+
+
+@dataclass(frozen=True, slots=True)
+class RowRef:
+    """Where a row is stored."""
+
+    aggregate_id: UUID
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A surface event as the fold keeps it: no content, but what pairing and digests need.
+
+    A dropped one has an empty digest: its body is gone.
+    """
+
+    position: int
+    seq: int
+    row: RowRef
+    role: int
+    digest: bytes
+    call_ids: tuple[str | None, ...] = ()
+    tool_call_id: str | None = None
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether the body is gone."""
+        return not self.digest
+
+
+@dataclass(frozen=True, slots=True)
+class Shadow:
+    """A replace of the log."""
+
+    seq: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """A rewind of the log."""
+
+    seq: int
+    to_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderRef:
+    """Where the latest request header is stored."""
+
+    seq: int
+    row: RowRef
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """An event as a fold takes it in. `live` is set on surface events, `rewind_to` on rewinds."""
+
+    seq: int
+    type: int
+    row: RowRef
+    live: Live | None = None
+    replace: PositionRange | None = None
+    rewind_to: int | None = None
+
+
+class Fold:
+    """What the log means at a point. Rewinds are given the fold they go back to."""
+
+    def __init__(self) -> None:
+        self.next_seq = 0
+        self.surface: Surface[Live] = Surface()
+        self.replaces: list[Shadow] = []
+        self.rewinds: list[Rewound] = []
+        self.header: HeaderRef | None = None
+        self.turns = TurnState()
+        self._running: list[bytes] = [ZERO]
+        self._forget_pairs()
+
+    def copy(self) -> Fold:
+        """Return an independent fold that shares the entries."""
+        twin = Fold()
+        twin.next_seq, twin.surface = self.next_seq, self.surface.copy()
+        twin.replaces, twin.rewinds = self.replaces.copy(), self.rewinds.copy()
+        twin.header, twin.turns = self.header, self.turns
+        twin._running = self._running.copy()
+        return twin
+
+    @property
+    def size_bytes(self) -> int:
+        """About what the fold costs in memory."""
+        return 1_000 + LIVE_BYTES * len(self.surface) + 50 * len(self.replaces)
+
+    def take(self, event: Passed) -> list[Live]:
+        """Take in the next event, which is no rewind, and return what it shadowed."""
+        shadowed: list[Live] = []
+        if event.live is not None:
+            shadowed = self._place(event.live, event.replace)
+        elif event.type == EventType.REQUEST_HEADER:
+            self.header = HeaderRef(event.seq, event.row)
+        self.turns = self.turns.after(event.type, event.seq)
+        self.next_seq = event.seq + 1
+        return shadowed
+
+    def go_back(self, event: Passed, target: Fold) -> None:
+        """Take in a rewind: the surface, header and turns become those of the target."""
+        assert event.rewind_to is not None
+        self.surface = target.surface.copy()
+        self._running = target._running.copy()
+        self._forget_pairs()
+        self.header, self.turns = target.header, target.turns
+        self.rewinds.append(Rewound(event.seq, event.rewind_to))
+        self.next_seq = event.seq + 1
+
+    def _place(self, live: Live, replace: PositionRange | None) -> list[Live]:
+        if replace is None:
+            index, shadowed = self.surface.insert(live), []
+        else:
+            index, shadowed = self.surface.replace(live, replace.stop)
+            self.replaces.append(Shadow(live.seq, replace.start, replace.stop))
+        if index < self._paired:
+            self._forget_pairs()
+        # A change at the front can change which message leads, so the digests begin anew.
+        del self._running[max(index - 1, 0) + 1 :]
+        return shadowed
+
+    def first_orphan(self) -> Live | None:
+        """Return the first result on the surface that answers no call before it. O(new) once computed."""
+        entries = self.surface.entries
+        while self._orphan is None and self._paired < len(entries):
+            entry = entries[self._paired]
+            if entry.role == Role.ASSISTANT:
+                self._called.update(entry.call_ids)
+            elif entry.role == Role.TOOL and (
+                entry.tool_call_id is None or entry.tool_call_id not in self._called
+            ):
+                self._orphan = entry
+            self._paired += 1
+        return self._orphan
+
+    def _forget_pairs(self) -> None:
+        self._called: set[str | None] = set()
+        self._paired = 0
+        self._orphan: Live | None = None
+
+    @property
+    def has_leading_system(self) -> bool:
+        """Whether the model sees a system message first."""
+        return len(self.surface) > 0 and self.surface[0].role == Role.SYSTEM
+
+    def digest(self, count: int | None = None) -> tuple[int, bytes, bool]:
+        """Return (count, digest, leading_system) over the first messages, a leading system one left out.
+
+        The count must not exceed the number of messages after it. O(1) once computed.
+        """
+        leading = self.has_leading_system
+        entries = self.surface.entries
+        wanted = len(entries) - leading if count is None else count
+        running = self._running
+        while len(running) <= wanted:
+            running.append(extend(running[-1], entries[len(running) - 1 + leading].digest))
+        return wanted, running[wanted], leading
+
+    def active_ranges(self) -> list[tuple[int, int]]:
+        """Return the seqs that count now as ascending ranges, both ends in."""
+        return active_ranges(self.rewinds, self.next_seq - 1)
+
+
+def active_ranges(rewinds: Sequence[Rewound], head: int) -> list[tuple[int, int]]:
+    """Return the seqs that count at a head as ascending ranges, both ends in. O(rewinds)."""
+    ranges = []
+    for rewind in reversed(rewinds):
+        if rewind.seq > head:
+            continue
+        if rewind.seq < head:
+            ranges.append((rewind.seq + 1, head))
+        head = rewind.to_seq
+    if head >= 0:
+        ranges.append((0, head))
+    return ranges[::-1]
+
+
+def holds(ranges: Sequence[tuple[int, int]], seq: int) -> bool:
+    """Return whether a seq lies in one of ascending ranges, both ends in. O(log n)."""
+    index = bisect_left(ranges, seq, key=lambda r: r[1])
+    return index < len(ranges) and ranges[index][0] <= seq
+
+
+class Marks:
+    """Tells which events of a log count now, and why others do not."""
+
+    def __init__(self, fold: Fold) -> None:
+        self._rewinds = fold.rewinds
+        self._active = fold.active_ranges()
+        self._shadows = [s for s in fold.replaces if holds(self._active, s.seq)]
+
+    def undone_by(self, seq: int) -> int | None:
+        """Return the seq of the rewind that undid an event for the time being, or None if it counts."""
+        if holds(self._active, seq) or any(r.seq == seq for r in self._rewinds):
+            return None
+        cause = None
+        for index in range(len(self._rewinds) - 1, -1, -1):
+            rewind = self._rewinds[index]
+            if rewind.seq <= seq:
+                break
+            before = active_ranges(self._rewinds[:index], rewind.seq - 1)
+            cause = rewind.seq
+            if holds(before, seq):
+                break
+        return cause
+
+    def shadowed_by(self, seq: int, position: int) -> int | None:
+        """Return the seq of the first active replace that shadowed a surface event, or None."""
+        first = bisect_left(self._shadows, seq + 1, key=lambda s: s.seq)
+        for shadow in self._shadows[first:]:
+            if shadow.start <= position <= shadow.stop:
+                return shadow.seq
+        return None

@@ -1,0 +1,184 @@
+"""Folds made from stored rows: at the head or at any seq, from the nearest checkpoint on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from eventsourcing.persistence import StoredEvent
+from google.protobuf.message import DecodeError
+
+from foldlog.application.checkpoint import TOPIC, fold_from, fold_to, head_from, head_to, standing
+from foldlog.application.domain import Segment, Session
+from foldlog.application.fold import Fold, Live, Passed, RowRef
+from foldlog.application.mapper import domain_event
+from foldlog.application.rows import RowReader, passed
+from foldlog.core.active import active_path
+from foldlog.core.errors import HistoryDroppedError
+from foldlog.core.event import Record
+from foldlog.internal.v1.storage_pb2 import Checkpoint, FoldState
+from foldlog.persistence.rows import SessionStoredEvent
+from foldlog.persistence.store import Store
+
+
+NEWEST = 2**62
+
+
+@dataclass(slots=True)
+class Opened:
+    """A session as it was read: its head, and what its fold is made from without reading a row again."""
+
+    head: Session
+    base: FoldState | None
+    tail: list[Passed]
+
+
+def spans_of(head: Session) -> list[Segment]:
+    """Return a session's lineage as stretches of rows, its own last."""
+    own = Segment(head.id, head.session_id, head.version, head.next_seq - 1)
+    return [*head.segments, own]
+
+
+def owners_of(spans: Iterable[Segment]) -> list[UUID]:
+    """Return the aggregate ids of a lineage."""
+    return [span.aggregate_id for span in spans]
+
+
+class History:
+    """Makes heads and folds from the store. Blocking: called on reader threads."""
+
+    def __init__(self, store: Store, reader: RowReader) -> None:
+        self._store = store
+        self.reader = reader
+
+    def open(self, aggregate_id: UUID, tenant: str) -> Opened:
+        """Read a session: its newest checkpoint and the rows after it. A session without rows is blank."""
+        checkpoint = self._checkpoint(aggregate_id, None)
+        base = None
+        head = Session.blank(aggregate_id, tenant)
+        if checkpoint is not None:
+            head, base = head_from(checkpoint.head, aggregate_id, tenant), checkpoint.fold
+        return Opened(head, base, self.follow(head))
+
+    def follow(self, head: Session) -> list[Passed]:
+        """Move a head past the rows stored after it, and return the events among them."""
+        events = []
+        for row in self.reader.rows(head.id, head.version, None, head.next_seq):
+            stored = StoredEvent(head.id, row.ref.version, row.topic, b"")
+            domain_event(stored, row.envelope).mutate(head)
+            if row.is_event:
+                events.append(passed(row))
+        return events
+
+    def fold(self, opened: Opened) -> Fold:
+        """Return the fold of a session just read."""
+        spans = spans_of(opened.head)
+        if opened.base is not None:
+            fold = self._advance(spans, opened.base, opened.tail)
+        else:
+            below = self.fold_of(spans[:-1]) if len(spans) > 1 else Fold()
+            fold = self._advance(spans, below, opened.tail)
+        fold.next_seq = opened.head.next_seq
+        return fold
+
+    def fold_at(self, head: Session, seq: int) -> Fold:
+        """Return the fold after a seq. Raises HistoryDroppedError where it needs a dropped event."""
+        fold = self.fold_of(self.reader.cut(spans_of(head), seq))
+        fold.next_seq = seq + 1
+        for live in fold.surface:
+            if live.is_dropped:
+                raise HistoryDroppedError(seq=live.seq, whole_from_seq=head.whole_from_seq)
+        return fold
+
+    def fold_of(self, spans: Sequence[Segment], independent: bool = False) -> Fold:
+        """Return the fold at the end of a lineage, from its newest checkpoint or from the first row."""
+        index, version, base = 0, 0, None
+        if not independent:
+            index, version, base = self._base(spans)
+        rows = self.reader.walk(spans, index, version)
+        events = [passed(row) for row in rows if row.is_event]
+        return self._advance(spans, base if base is not None else Fold(), events)
+
+    def _base(self, spans: Sequence[Segment]) -> tuple[int, int, FoldState | None]:
+        for index in range(len(spans) - 1, -1, -1):
+            checkpoint = self._checkpoint(spans[index].aggregate_id, spans[index].to_version)
+            if checkpoint is not None:
+                return index, checkpoint.head.version, checkpoint.fold
+        return 0, 0, None
+
+    def _checkpoint(self, aggregate_id: UUID, version: int | None) -> Checkpoint | None:
+        row = self._store.checkpoints.latest(aggregate_id, NEWEST if version is None else version)
+        if row is None:
+            return None
+        try:
+            return Checkpoint.FromString(row.state)
+        except DecodeError:
+            return None  # a cache: the rows themselves decide
+
+    def _advance(
+        self, spans: Sequence[Segment], base: Fold | FoldState, events: Sequence[Passed]
+    ) -> Fold:
+        if all(event.rewind_to is None for event in events):
+            fold = self._loaded(spans, base)
+            for event in events:
+                fold.take(event)
+            return fold
+        return self._advance_through_rewinds(spans, base, events)
+
+    def _advance_through_rewinds(
+        self, spans: Sequence[Segment], base: Fold | FoldState, events: Sequence[Passed]
+    ) -> Fold:
+        records = [Record(e.seq, e.type, e.replace, e.rewind_to) for e in events]
+        target, active = active_path(records, base.next_seq - 1)
+        if target is None:
+            fold = self._loaded(spans, base)
+        else:
+            fold = self.fold_of(self.reader.cut(spans, target))
+        of_seq = {e.seq: e for e in events}
+        for record in active:
+            fold.take(of_seq[record.seq])
+        self._restore_marks(fold, spans, base, events)
+        return fold
+
+    def _restore_marks(
+        self, fold: Fold, spans: Sequence[Segment], base: Fold | FoldState, events: Sequence[Passed]
+    ) -> None:
+        whole = Fold()
+        marks = base if isinstance(base, Fold) else fold_from(base, owners_of(spans), [])
+        whole.replaces, whole.rewinds = marks.replaces.copy(), marks.rewinds.copy()
+        for event in events:
+            if event.live is not None and event.replace is not None:
+                whole.take(event)
+            elif event.rewind_to is not None:
+                whole.go_back(event, Fold())
+        fold.replaces, fold.rewinds = whole.replaces, whole.rewinds
+        fold.next_seq = events[-1].seq + 1
+
+    def _loaded(self, spans: Sequence[Segment], base: Fold | FoldState) -> Fold:
+        if isinstance(base, Fold):
+            return base
+        owners = owners_of(spans)
+        places = standing(base, owners)
+        wanted: dict[UUID, list[int]] = {}
+        for _, _, row in places:
+            wanted.setdefault(row.aggregate_id, []).append(row.version)
+        found: dict[RowRef, Live | None] = {}
+        for owner, versions in wanted.items():
+            for row in self.reader.some(owner, versions):
+                found[row.ref] = passed(row).live
+        entries = [live for _, _, ref in places if (live := found[ref]) is not None]
+        return fold_from(base, owners, entries)
+
+    def save_checkpoint(self, head: Session, fold: Fold) -> None:
+        """Write a checkpoint of a head and its fold, which stand at the same version."""
+        owners = owners_of(spans_of(head))
+        state = Checkpoint(head=head_to(head), fold=fold_to(fold, owners))
+        row = SessionStoredEvent(
+            originator_id=head.id,
+            originator_version=head.version,
+            topic=TOPIC,
+            state=state.SerializeToString(),
+            tenant=head.tenant,
+        )
+        self._store.checkpoints.insert_events([row])

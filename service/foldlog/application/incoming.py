@@ -1,0 +1,154 @@
+"""Events as they come in: decoded, judged by themselves, not yet in any log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+from google.protobuf.message import DecodeError
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from foldlog.codec import YEAR_1_S, YEAR_10000_S, header_from_proto, message_from_proto
+from foldlog.core.canonical import check_free_json
+from foldlog.core.errors import InvalidFieldError, TooLargeError
+from foldlog.core.event import TYPE_OF_ROLE, EventType, PositionRange
+from foldlog.core.message import Message, Role
+from foldlog.core.validation import validate_custom, validate_header, validate_message
+from foldlog.internal.v1.raw_pb2 import RawNewEvent
+from foldlog.settings import Limits
+from foldlog.v1.event_pb2 import EventBody, Replace
+
+TYPE_OF_KIND = {
+    "tool_call": EventType.TOOL_CALL,
+    "turn_start": EventType.TURN_START,
+    "turn_end": EventType.TURN_END,
+    "step_start": EventType.STEP_START,
+    "step_end": EventType.STEP_END,
+    "request_header": EventType.REQUEST_HEADER,
+    "rewind": EventType.REWIND,
+    "custom": EventType.CUSTOM,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ByEntries:
+    """A replace addressed by two live entries."""
+
+    first_seq: int
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """An event to append. `message` is set on surface events, `rewind_to` on rewinds."""
+
+    type: EventType
+    body: bytes
+    time: tuple[int, int] | None = None
+    replace: PositionRange | ByEntries | None = None
+    allow_empty: bool = False
+    message: Message | None = None
+    rewind_to: int | None = None
+
+
+def incoming_events(events: Sequence[RawNewEvent], limits: Limits) -> list[Incoming]:
+    """Return a batch's events. Raises InvalidFieldError or TooLargeError naming the index and the field."""
+    if not events:
+        raise InvalidFieldError.of("events", "at least one event is required")
+    require_size("events", len(events), limits.batch_events)
+    require_size("events", sum(len(e.body) for e in events), limits.batch_bytes)
+    return [_incoming(event, f"events[{i}]", limits) for i, event in enumerate(events)]
+
+
+def require_size(field: str, size: int, limit: int) -> None:
+    """Raise TooLargeError if a size exceeds its limit."""
+    if size > limit:
+        raise TooLargeError(field=field, size=size, limit=limit)
+
+
+def _incoming(event: RawNewEvent, path: str, limits: Limits) -> Incoming:
+    body, type_, message = judged_body(event.body, path, limits)
+    if type_ is EventType.REWIND:
+        raise InvalidFieldError.of(f"{path}.body.rewind", "rewinds are written by RewindSession")
+    replace, allow_empty = None, False
+    if event.HasField("replace"):
+        if message is None:
+            raise InvalidFieldError.of(f"{path}.replace", "only a surface event can replace")
+        replace, allow_empty = _range(event.replace, f"{path}.replace"), event.replace.allow_empty
+    time = time_of(event.time, f"{path}.time") if event.HasField("time") else None
+    return Incoming(type_, event.body, time, replace, allow_empty, message)
+
+
+def judged_body(
+    encoded: bytes, path: str, limits: Limits
+) -> tuple[EventBody, EventType, Message | None]:
+    """Return a body decoded, its type, and its message if it is a surface event's. Raises InvalidFieldError."""
+    require_size(f"{path}.body", len(encoded), limits.event_bytes)
+    try:
+        body = EventBody.FromString(encoded)
+    except DecodeError:
+        raise InvalidFieldError.of(f"{path}.body", "it does not decode as an EventBody") from None
+    try:
+        return body, *_judged(body, limits)
+    except InvalidFieldError as error:
+        raise error.within(f"{path}.body") from None
+
+
+def _judged(body: EventBody, limits: Limits) -> tuple[EventType, Message | None]:
+    if body.HasField("extra_json"):
+        check_free_json(body.extra_json, "extra_json", limits.json_depth)
+    kind = body.WhichOneof("kind")
+    if kind is None:
+        raise InvalidFieldError.of("kind", "unknown event type: no kind this release knows is set")
+    if kind == "message":
+        return _judged_message(body, limits)
+    type_ = TYPE_OF_KIND[kind]
+    if type_ is EventType.REQUEST_HEADER:
+        _within(kind, validate_header, header_from_proto(body.request_header), limits.json_depth)
+    elif type_ is EventType.CUSTOM:
+        custom = body.custom
+        keys = list(custom.keys)
+        _within(
+            kind, validate_custom, custom.kind, keys, limits.custom_keys, limits.custom_key_bytes
+        )
+    return type_, None
+
+
+def _judged_message(body: EventBody, limits: Limits) -> tuple[EventType, Message | None]:
+    message = message_from_proto(body.message)
+    _within("message", validate_message, message, max_json_depth=limits.json_depth)
+    return TYPE_OF_ROLE[Role(message.role)], message
+
+
+def _within(prefix: str, judge: object, *args: object, **kwargs: object) -> None:
+    try:
+        judge(*args, **kwargs)  # type: ignore[operator]
+    except InvalidFieldError as error:
+        raise error.within(prefix) from None
+
+
+def _range(replace: Replace, path: str) -> PositionRange | ByEntries:
+    match replace.WhichOneof("range"):
+        case "positions":
+            return PositionRange(replace.positions.start, replace.positions.stop)
+        case "entries":
+            return ByEntries(replace.entries.first_seq, replace.entries.last_seq)
+        case _:
+            raise InvalidFieldError.of(f"{path}.range", "positions or entries are required")
+
+
+def time_of(time: Timestamp, path: str) -> tuple[int, int]:
+    """Return (seconds, nanoseconds). Raises InvalidFieldError outside of the years 1 to 9999."""
+    if not (YEAR_1_S <= time.seconds < YEAR_10000_S and 0 <= time.nanos < 1_000_000_000):
+        raise InvalidFieldError.of(path, "it is not a time within the years 1 to 9999")
+    return time.seconds, time.nanos
+
+
+def content_digest(parts: Iterable[bytes]) -> bytes:
+    """Return what tells whether two requests ask for the same: 16 bytes."""
+    digest = sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8))
+        digest.update(part)
+    return digest.digest()[:16]

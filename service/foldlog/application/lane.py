@@ -1,0 +1,455 @@
+"""A session in this process: its committed head and fold, and the writes under way.
+
+Writes are decided in the order of arrival on a head that runs ahead of the store, so that many may be
+in flight. When a commit fails, everything decided on it is decided again, in the same order, on the
+head as the store has it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from eventsourcing.persistence import IntegrityError
+
+from foldlog.application.committer import Commit, Committer
+from foldlog.application.domain import Answered, RequestKey, Session
+from foldlog.application.fold import Fold, Passed
+from foldlog.application.history import History, Opened
+from foldlog.application.mapper import stored_row
+from foldlog.application.readers import Readers
+from foldlog.core.errors import (
+    FoldlogError,
+    OverloadedError,
+    RequestIdReusedError,
+)
+from foldlog.internal.v1.storage_pb2 import Envelope
+from foldlog.persistence.store import Store
+
+MAX_ATTEMPTS = 100
+
+
+def _seen(future: asyncio.Future[Any]) -> None:
+    """Take note of an answer whose caller went away."""
+    if not future.cancelled():
+        future.exception()
+
+
+@dataclass(slots=True)
+class Decided:
+    """What a write came to: rows to store, and the answer once they are. No rows: the answer stands."""
+
+    answer: Any
+    events: Sequence[Session.Event] = ()
+    passed: Sequence[Passed] = ()
+    target: Fold | None = None  # what a rewind goes back to
+
+
+@dataclass(slots=True)
+class Write:
+    """A call that writes.
+
+    `decide` takes the head to build on and what `prepare` brought; it raises before it changes the
+    head. `prepare` runs when nothing is in flight. `replay` makes the first answer again.
+    """
+
+    request: RequestKey
+    decide: Callable[[Session, Any], Decided]
+    replay: Callable[[Lane, Answered], Awaitable[Any]]
+    prepare: Callable[[Lane], Coroutine[Any, Any, Any]] | None = None
+    done: asyncio.Future[Any] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    context: Any = None
+    is_prepared: bool = False
+    is_confirmed: bool = False
+    attempts: int = 0
+    on_failed: Callable[[], None] | None = None
+
+    def fail(self, error: BaseException) -> None:
+        """Answer with an error, if still awaited."""
+        if not self.done.done():
+            if self.on_failed is not None:
+                self.on_failed()  # now, before anything behind it is decided
+            self.done.set_exception(error)
+
+    def succeed(self, answer: Any) -> None:
+        """Answer, if still awaited."""
+        if not self.done.done():
+            self.done.set_result(answer)
+
+
+@dataclass(slots=True)
+class Services:
+    """What every lane of a process shares."""
+
+    store: Store
+    history: History
+    readers: Readers
+    committer: Committer
+    on_stored: Callable[[Lane, Sequence[Session.Event], int], None]
+
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether no other process writes to the store."""
+        return self.store.dialect == "sqlite"
+
+
+def matches(answered: Answered, request: RequestKey) -> bool:
+    """Return whether a request asks for what was answered; a restored one does not tell what it asked."""
+    return not answered.digest or answered.digest == request.digest
+
+
+class Lane:
+    """One session in this process."""
+
+    def __init__(self, services: Services, aggregate_id: UUID, tenant: str) -> None:
+        self.services = services
+        self.id, self.tenant = aggregate_id, tenant
+        self.head = Session.blank(aggregate_id, tenant)
+        self.fold: Fold | None = None
+        self.watchers: set[asyncio.Event] = set()
+        self.tail: deque[tuple[int, str, Envelope]] = deque(maxlen=64)
+        self.pins = 0
+        self.checkpoint_version = 0
+        self._journal: list[Passed] | None = None
+        self._is_spoilt = False
+        self._opened: Opened | None = None
+        self._opening: asyncio.Lock = asyncio.Lock()
+        self._ahead = self.head
+        self._queue: deque[Write] = deque()
+        self._flying: deque[tuple[Write, Decided]] = deque()
+        self._generation = 0
+        self._busy: asyncio.Task[None] | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the lane can be forgotten without anybody noticing."""
+        return not (self.pins or self._queue or self._flying or self.watchers or self._busy)
+
+    @property
+    def size_bytes(self) -> int:
+        """About what the lane costs in memory."""
+        return 3_000 + (self.fold.size_bytes if self.fold else 0)
+
+    # Reading
+
+    async def refresh(self, min_next_seq: int | None = None) -> Session:
+        """Return the committed head, which has every write acknowledged before the call.
+
+        With `min_next_seq` a head that is as far is taken without a look at the store.
+        """
+        await self.opened()
+        if self.services.is_exclusive:
+            return self.head
+        if min_next_seq is None or self.head.next_seq < min_next_seq:
+            await self._catch_up()
+        return self.head
+
+    async def current_fold(self, min_next_seq: int | None = None) -> Fold:
+        """Return the fold at the committed head, as `refresh` does. Not to be changed."""
+        await self.refresh(min_next_seq)
+        if self.fold is None:
+            async with self._opening:
+                if self.fold is None:
+                    await self._load_fold()
+        assert self.fold is not None
+        return self.fold
+
+    async def _load_fold(self) -> None:
+        """Make the fold from the store, and let it take in what was stored meanwhile."""
+        services = self.services
+        while self.fold is None:
+            self._journal = journal = []
+            opened = self._opened
+            if opened is None:
+                opened = await services.readers.run(services.history.open, self.id, self.tenant)
+                self._adopt(opened)
+            fold = await services.readers.run(services.history.fold, opened)
+            if any(event.rewind_to is not None for event in journal):
+                self._opened = None
+                continue
+            for event in journal:
+                if event.seq >= fold.next_seq:
+                    fold.take(event)
+            self.fold, self._opened, self._journal = fold, None, None
+
+    async def opened(self) -> None:
+        """Read the session from the store if this process does not know it."""
+        if self.head.exists:
+            return
+        async with self._opening:
+            if not self.head.exists:
+                services = self.services
+                opened = await services.readers.run(services.history.open, self.id, self.tenant)
+                self._adopt(opened)
+                if not self.head.exists:
+                    self.fold = Fold()
+
+    def _adopt(self, opened: Opened) -> None:
+        """Take over a session just read, unless the lane is further already."""
+        if opened.head.version < self.head.version:
+            return
+        self._opened = opened
+        if opened.head.version > self.head.version:
+            self.head = opened.head.copy()
+            self.fold = None
+            self.tail.clear()
+        if opened.base is not None:
+            self.checkpoint_version = opened.head.version - len(opened.tail)
+
+    async def _catch_up(self) -> None:
+        """Apply rows that other processes wrote."""
+        services = self.services
+        head = self.head.copy()
+        events = await services.readers.run(services.history.follow, head)
+        if head.version <= self.head.version:
+            return
+        if not self.head.exists:
+            self.fold = None
+        self._take([event for event in events if event.seq >= self.head.next_seq])
+        self.head, self._opened = head, None
+        self.tail.clear()
+        self.wake()
+
+    def _take(self, events: Sequence[Passed], target: Fold | None = None) -> None:
+        """Let the fold, or the one being made, take in events that are stored now."""
+        if self._journal is not None:
+            self._journal.extend(events)
+        for event in events:
+            if self.fold is None:
+                return
+            if event.rewind_to is None:
+                self.fold.take(event)
+            elif target is not None:
+                self.fold.go_back(event, target)
+            else:
+                self.fold = None
+
+    def wake(self) -> None:
+        """Wake those who watch the session."""
+        for watcher in self.watchers:
+            watcher.set()
+
+    async def answered(self, request: RequestKey) -> Answered | None:
+        """Return where a request was answered, if it was. Raises RequestIdReusedError if it was another."""
+        found = self.head.requests.get(request.request_id) or await self._find(request.request_id)
+        if found is not None and not matches(found, request):
+            raise RequestIdReusedError(request_id=request.request_id)
+        return found
+
+    def supersede(self, head: Session) -> None:
+        """Take over a head that was moved past rows written beside the committer."""
+        self.head, self.fold, self._opened = head, None, None
+        self.tail.clear()
+        self.wake()
+
+    # Writing
+
+    async def write(self, write: Write) -> Any:
+        """Decide a write in its turn and return its answer once it is durable.
+
+        Cancelling the caller does not undo the write.
+        """
+        await self.opened()
+        self.enqueue(write)
+        return await asyncio.shield(write.done)
+
+    def enqueue(self, write: Write) -> None:
+        """Take a write in its turn; the lane is open. Its answer comes as `write.done`."""
+        write.done.add_done_callback(_seen)
+        self._queue.append(write)
+        self._pump()
+
+    def _pump(self) -> None:
+        """Decide what can be decided now."""
+        while self._queue and self._busy is None:
+            write = self._queue[0]
+            if self._is_spoilt and self._flying:
+                return
+            if not self._flying and (self._is_spoilt or self._ahead.version != self.head.version):
+                self._ahead, self._is_spoilt = self.head.copy(), False
+            if write.prepare is not None or write.attempts or write.is_confirmed:
+                if self._flying:
+                    return
+                if not write.is_prepared:
+                    self._start(self._prepare(write))
+                    return
+            self._queue.popleft()
+            if not self._decide(write):
+                return
+
+    def _decide(self, write: Write) -> bool:
+        """Decide one write. Returns False if the lane has to wait before it goes on."""
+        if self._ahead is self.head:
+            self._ahead = self.head.copy()
+        answered = self._ahead.requests.get(write.request.request_id)
+        if answered is not None:
+            self._queue.appendleft(write)
+            if not self._flying:
+                self._start(self._confirm(write))
+            else:
+                write.is_confirmed = write.is_prepared = True
+            return False
+        try:
+            decided = write.decide(self._ahead, write.context)
+        except FoldlogError as error:
+            return self._refuse(write, error)
+        except Exception as error:
+            self._is_spoilt = True
+            write.fail(error)
+            return True
+        if decided.events:
+            self._launch(write, decided)
+        else:
+            write.succeed(decided.answer)
+        return True
+
+    def _refuse(self, write: Write, error: FoldlogError) -> bool:
+        """Judge a refusal: what was refused on a head that may be wrong is asked again."""
+        if not self._flying and write.is_confirmed:
+            write.fail(error)
+            return True
+        self._queue.appendleft(write)
+        write.is_prepared = write.prepare is None
+        if self._flying:
+            write.attempts += 1
+        else:
+            self._start(self._confirm(write))
+        return False
+
+    def _launch(self, write: Write, decided: Decided) -> None:
+        generation = self._generation
+        self._flying.append((write, decided))
+        self.services.committer.submit(
+            Commit(
+                rows=[stored_row(event, self.tenant) for event in decided.events],
+                is_wanted=lambda: self._generation == generation,
+                on_stored=self._on_stored,
+                on_failed=self._on_failed,
+            )
+        )
+
+    def _on_stored(self, notification_id: int) -> None:
+        write, decided = self._flying.popleft()
+        self._publish(decided)
+        self.services.on_stored(self, decided.events, notification_id)
+        write.succeed(decided.answer)
+        self._pump()
+
+    def _publish(self, decided: Decided) -> None:
+        """Move the committed head and fold past rows that are now stored."""
+        known, version = self.head.next_seq, self.head.version
+        for event in decided.events:
+            if event.originator_version == self.head.version + 1:
+                event.mutate(self.head)
+                self.tail.append((event.originator_version, event.TOPIC, event.envelope))
+        if self.head.version == version:
+            return  # read back from the store already
+        self._opened = None
+        if isinstance(decided.events[0], Session.Forked):
+            self.fold = None
+        self._take([e for e in decided.passed if e.seq >= known], decided.target)
+        self.wake()
+
+    def _on_failed(self, error: Exception) -> None:
+        """Put everything decided on the failed commit back, and begin again from the store."""
+        self._generation += 1
+        for write, _ in reversed(self._flying):
+            write.attempts += 1
+            write.is_prepared = False
+            self._queue.appendleft(write)
+        self._flying.clear()
+        if self._busy is None:
+            self._start(self._recover(error))
+
+    def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        self._busy = asyncio.get_running_loop().create_task(self._supervise(coroutine))
+
+    async def _supervise(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        try:
+            await coroutine
+        except Exception as error:
+            self._fail_first(error)
+        finally:
+            self._busy = None
+            self._pump()
+
+    def _fail_first(self, error: Exception) -> None:
+        if self._queue:
+            self._queue.popleft().fail(error)
+
+    async def _prepare(self, write: Write) -> None:
+        """Bring what a write needs beforehand; a write that failed before may be stored already."""
+        if write.attempts and await self._replayed(write):
+            return
+        if write.prepare is not None:
+            try:
+                write.context = await write.prepare(self)
+            except FoldlogError:
+                if not await self._replayed(write):
+                    raise
+                return
+        write.is_prepared = True
+
+    async def _confirm(self, write: Write) -> None:
+        """Look for the write's request in the store, and see what other processes wrote."""
+        if await self._replayed(write):
+            return
+        if not self.services.is_exclusive:
+            await self._catch_up()
+        write.is_confirmed = True
+
+    async def _recover(self, error: Exception) -> None:
+        """After a failed commit: see what the store has, then go on. A store that is away fails all."""
+        if isinstance(error, IntegrityError):
+            await self._catch_up()
+            self._give_up()
+            return
+        try:
+            await self._catch_up()
+        except FoldlogError as away:
+            while self._queue:
+                self._queue.popleft().fail(away)
+            return
+        # The fate of the commit is known now: what is stored is answered, the rest has failed.
+        waiting = [write for write in self._queue if write.attempts]
+        for write in waiting:
+            if not await self._replayed(write):
+                self._queue.remove(write)
+                write.fail(error)
+
+    def _give_up(self) -> None:
+        while self._queue and self._queue[0].attempts > MAX_ATTEMPTS:
+            self._queue.popleft().fail(OverloadedError(cause="too many writers on one session"))
+
+    async def _replayed(self, write: Write) -> bool:
+        """Answer a write whose request is stored already. Returns whether it was."""
+        try:
+            answered = await self.answered(write.request)
+        except RequestIdReusedError as error:
+            self._queue.remove(write)
+            write.fail(error)
+            return True
+        if answered is None:
+            return False
+        self._queue.remove(write)
+        try:
+            write.succeed(await write.replay(self, answered))
+        except Exception as error:
+            write.fail(error)
+        return True
+
+    async def _find(self, request_id: str) -> Answered | None:
+        services = self.services
+        row = await services.readers.run(
+            services.store.recorder.find_request, self.id, request_id.encode()
+        )
+        if row is None:
+            return None
+        envelope = Envelope.FromString(row.state)
+        return Answered(row.originator_version, envelope.row_count or 1, envelope.request_digest)

@@ -1,0 +1,101 @@
+"""The lanes of a process: found by session, pinned while in use, forgotten when memory runs short."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from uuid import UUID
+
+from foldlog import observability
+from foldlog.application.domain import Session
+from foldlog.application.identity import aggregate_id
+from foldlog.application.lane import Lane, Services
+
+MAX_LANES = 20_000
+CHECKPOINT_ROWS = 1_000
+SWEEP_EVERY = 256
+
+
+class Lanes:
+    """Every session this process knows something about."""
+
+    def __init__(self, services: Services, cache_bytes: int) -> None:
+        self._services = services
+        self._cache_bytes = cache_bytes
+        self._lanes: OrderedDict[UUID, Lane] = OrderedDict()
+        self._uses = 0
+        self._background: set[asyncio.Task[None]] = set()
+
+    @contextmanager
+    def use(self, tenant: str, session_id: str) -> Iterator[Lane]:
+        """Give a session's lane, which is not forgotten before the block ends."""
+        with self.pinned(aggregate_id(tenant, session_id), tenant) as lane:
+            yield lane
+
+    @contextmanager
+    def pinned(self, id_: UUID, tenant: str) -> Iterator[Lane]:
+        """Give the lane of an aggregate id, as `use` does."""
+        lane = self._lanes.get(id_)
+        if lane is None:
+            lane = self._lanes[id_] = Lane(self._services, id_, tenant)
+        self._lanes.move_to_end(id_)
+        self._uses += 1
+        if self._uses % SWEEP_EVERY == 0:
+            self._sweep()
+        lane.pins += 1
+        try:
+            yield lane
+        finally:
+            lane.pins -= 1
+
+    def known(self, id_: UUID) -> Lane | None:
+        """Return the lane of an aggregate id if there is one."""
+        return self._lanes.get(id_)
+
+    def _sweep(self) -> None:
+        """Forget the lanes used longest ago until the rest fits."""
+        size = sum(lane.size_bytes for lane in self._lanes.values())
+        for id_, lane in list(self._lanes.items()):
+            if size <= self._cache_bytes and len(self._lanes) <= MAX_LANES:
+                break
+            if lane.is_idle:
+                size -= lane.size_bytes
+                del self._lanes[id_]
+        observability.metrics.fold_cache(size, hit=True)
+
+    def note_stored(self, lane: Lane, events: Sequence[Session.Event]) -> None:
+        """Take off the request path what a session that grew is owed: a checkpoint now and then."""
+        observability.metrics.events_appended(len(events))
+        if lane.head.version - lane.checkpoint_version >= CHECKPOINT_ROWS:
+            lane.checkpoint_version = lane.head.version
+            self.in_background(self.checkpoint(lane))
+
+    async def checkpoint(self, lane: Lane) -> None:
+        """Write a checkpoint of a session's head and fold."""
+        lane.pins += 1
+        try:
+            fold = await lane.current_fold()
+            head, copy = lane.head.copy(), fold.copy()
+            await self._services.readers.run(self._services.history.save_checkpoint, head, copy)
+        except Exception as error:  # noqa: BLE001 - a cache: its loss costs time only
+            observability.log(
+                "checkpoint.failed",
+                level="warning",
+                session=lane.head.session_id,
+                error=repr(error),
+            )
+        finally:
+            lane.pins -= 1
+
+    def in_background(self, coroutine: object) -> None:
+        """Run a coroutine that nobody waits for."""
+        task = asyncio.get_running_loop().create_task(coroutine)  # type: ignore[arg-type]
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def close(self) -> None:
+        """Wait for what runs in the background."""
+        while self._background:
+            await asyncio.wait(self._background)

@@ -1,0 +1,127 @@
+"""The projection that keeps the session index: many rows of the feed, one change per session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from eventsourcing.persistence import Notification, Tracking
+from eventsourcing.projection import Projection
+from google.protobuf.message import DecodeError
+
+from foldlog import observability
+from foldlog.application.domain import Session
+from foldlog.core.event import EventType
+from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
+from foldlog.persistence.index import (
+    INDEX_NAME,
+    Ancestor,
+    IndexChange,
+    Instant,
+    SessionCreated,
+    SessionIndex,
+)
+from foldlog.persistence.rows import SessionNotification, row_tenant
+from foldlog.v1.event_pb2 import EventBody
+
+
+class IndexProjection(Projection[SessionIndex]):
+    """Moves the index along the feed, exactly once."""
+
+    name = INDEX_NAME
+
+    def process_event(self, domain_event: Session.Event, tracking: Tracking) -> None:
+        """Apply one domain event of the default tenant."""
+        change = change_of(
+            domain_event.originator_id, "default", domain_event.TOPIC, domain_event.envelope
+        )
+        self.view.apply([change], tracking)
+
+    def process(self, notifications: Sequence[Notification]) -> None:
+        """Apply a stretch of the feed in one transaction. Raises IntegrityError if another was faster."""
+        tracking = Tracking(INDEX_NAME, notifications[-1].id)
+        self.view.apply(list(coalesced(notifications)), tracking)
+
+
+def coalesced(notifications: Iterable[Notification]) -> Iterable[IndexChange]:
+    """Return one change per session."""
+    changes: dict[UUID, IndexChange] = {}
+    for each in notifications:
+        assert isinstance(each.originator_id, UUID)
+        tenant = each.tenant if isinstance(each, SessionNotification) else row_tenant(each)
+        try:
+            change = change_of(
+                each.originator_id, tenant, each.topic, Envelope.FromString(each.state)
+            )
+        except DecodeError:
+            # A damaged row fails the reads of its session; other sessions' listing goes on.
+            observability.log("index.row_damaged", level="error", notification_id=each.id)
+            continue
+        known = changes.get(change.aggregate_id)
+        changes[change.aggregate_id] = change if known is None else merged(known, change)
+    return changes.values()
+
+
+def merged(first: IndexChange, second: IndexChange) -> IndexChange:
+    """Return the change that two changes of one session come to."""
+    return replace(
+        second,
+        created=first.created or second.created,
+        labels=second.labels if second.labels is not None else first.labels,
+        metadata_json=(
+            second.metadata_json if second.metadata_json is not None else first.metadata_json
+        ),
+        custom=first.custom + tuple(pair for pair in second.custom if pair not in first.custom),
+        deleted=first.deleted or second.deleted,
+    )
+
+
+def change_of(aggregate_id: UUID, tenant: str, topic: str, envelope: Envelope) -> IndexChange:
+    """Return what a row changes in its session's entry."""
+    written = Instant(*divmod(envelope.written_ns, 1_000_000_000))
+    if topic == Session.Event.TOPIC:
+        return IndexChange(
+            aggregate_id,
+            tenant,
+            next_seq=envelope.seq + 1,
+            update_time=written,
+            custom=_custom(envelope),
+        )
+    change = IndexChange(aggregate_id, tenant, next_seq=envelope.seq, update_time=written)
+    stored = StoredFact.FromString(envelope.body)
+    match stored.fact.WhichOneof("kind"):
+        case "created" | "forked":
+            return replace(change, created=_created(stored, written), next_seq=_first_seq(stored))
+        case "updated":
+            fact = stored.fact.updated
+            return replace(change, labels=dict(fact.labels), metadata_json=fact.metadata_json)
+        case "deleted":
+            return replace(change, deleted=True)
+    return change
+
+
+def _custom(envelope: Envelope) -> tuple[tuple[str, str], ...]:
+    if envelope.type != EventType.CUSTOM or envelope.dropped:
+        return ()
+    custom = EventBody.FromString(envelope.body).custom
+    return tuple((custom.kind, key) for key in dict.fromkeys(custom.keys)) or ((custom.kind, ""),)
+
+
+def _first_seq(stored: StoredFact) -> int:
+    forked = stored.fact.WhichOneof("kind") == "forked"
+    return stored.fact.forked.at_seq + 1 if forked else 0
+
+
+def _created(stored: StoredFact, written: Instant) -> SessionCreated:
+    is_fork = stored.fact.WhichOneof("kind") == "forked"
+    fact = stored.fact.forked if is_fork else stored.fact.created
+    return SessionCreated(
+        stored.origin.session_id,
+        written,
+        stored.fact.forked.parent_session_id if is_fork else None,
+        stored.fact.forked.at_seq if is_fork else None,
+        dict(fact.labels),
+        fact.metadata_json,
+        tuple(Ancestor(UUID(bytes=s.aggregate_id), s.to_version) for s in stored.origin.segments),
+    )

@@ -1,0 +1,395 @@
+"""The calls that read: heads, events, folds, lineage, differences, chains."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+
+from foldlog.application import decisions
+from foldlog.application.bodies import Bodies, message_of
+from foldlog.application.domain import Segment, Session
+from foldlog.application.fold import Fold, Live, Marks, RowRef
+from foldlog.application.history import spans_of
+from foldlog.application.lane import Lane, Services
+from foldlog.application.lanes import Lanes
+from foldlog.application.rows import Row
+from foldlog.application.seal import GENESIS, chain_value, commitment, unsealed
+from foldlog.core.errors import HeaderMissingError, HistoryDroppedError
+from foldlog.core.event import SURFACE_TYPES
+from foldlog.core.invariant import CheckOptions, messages_equal
+from foldlog.core.message import Message
+from foldlog.internal.v1.storage_pb2 import Envelope
+from foldlog.settings import Limits
+from foldlog.v1.event_pb2 import EventBody, RequestHeader
+
+CHUNK_MESSAGES = 500
+CHUNK_BYTES = 1024 * 1024
+MAX_FAULTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """A fold, and the next_seq it is valid for."""
+
+    session_id: str
+    fold: Fold
+    next_seq: int
+    whole_from_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An event as it is stored, and why it does not count if it does not."""
+
+    envelope: Envelope
+    shadowed_by: int | None
+    undone_by: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """A page of events. `next_from` is the seq the next page begins at, or None on the last."""
+
+    events: list[Stored]
+    next_seq: int
+    next_from: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A stored row that is not as it was written."""
+
+    session_id: str
+    seq: int | None
+    description: str
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What recomputing a chain found."""
+
+    row_count: int
+    chain: bytes
+    faults: list[Fault]
+    next_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two folds: how much is common, and the entries after it."""
+
+    common_count: int
+    left: Sequence[Live]
+    right: Sequence[Live]
+    shared_seq: int | None
+    left_next_seq: int
+    right_next_seq: int
+
+
+class Reading:
+    """Answers from folds and rows."""
+
+    def __init__(
+        self, services: Services, lanes: Lanes, bodies: Bodies, limits: Limits, tenant: str
+    ) -> None:
+        self._services = services
+        self._lanes = lanes
+        self._bodies = bodies
+        self._limits = limits
+        self._tenant = tenant
+
+    async def head(self, session_id: str) -> Session:
+        """Return a session's head."""
+        with self._lanes.use(self._tenant, session_id) as lane:
+            head = await lane.refresh()
+            decisions.require_session(head, session_id)
+            return head
+
+    async def fold(
+        self,
+        session_id: str,
+        at_seq: int | None = None,
+        min_next_seq: int | None = None,
+        independent: bool = False,
+    ) -> Folded:
+        """Return the fold now or after a seq; `independent` makes it anew from every stored row."""
+        with self._lanes.use(self._tenant, session_id) as lane:
+            head = await lane.refresh(min_next_seq)
+            decisions.require_session(head, session_id)
+            if min_next_seq is not None and at_seq is None and head.next_seq < min_next_seq:
+                decisions.require_seq(head, min_next_seq - 1, "min_next_seq")
+            if at_seq is not None:
+                decisions.require_seq(head, at_seq, "at_seq")
+            fold = await self._fold(lane, at_seq, independent)
+            next_seq = fold.next_seq if at_seq is None else at_seq + 1
+            return Folded(session_id, fold, next_seq, head.whole_from_seq)
+
+    async def _fold(self, lane: Lane, at_seq: int | None, independent: bool) -> Fold:
+        history, readers, head = self._services.history, self._services.readers, lane.head
+        if independent:
+            spans = spans_of(head)
+            if at_seq is not None:
+                spans = await readers.run(history.reader.cut, spans, at_seq)
+            fold = await readers.run(history.fold_of, spans, True)
+            _require_whole(fold, head)
+            return fold
+        if at_seq is None or at_seq == head.next_seq - 1:
+            return await lane.current_fold(head.next_seq)
+        return await readers.run(history.fold_at, head, at_seq)
+
+    async def messages(
+        self, entries: Sequence[Live], *, chunk: int = CHUNK_MESSAGES
+    ) -> AsyncIterator[list[bytes]]:
+        """Yield the entries' encoded FoldedMessages in order, in pieces bounded by count and bytes."""
+        for start in range(0, len(entries), chunk):
+            part = entries[start : start + chunk]
+            found = self._bodies.known(part)
+            if found is None:
+                found = await self._read_bodies(part)
+            for piece in _pieces(found):
+                yield piece
+            await asyncio.sleep(0)
+
+    async def _read_bodies(self, entries: Sequence[Live]) -> list[bytes]:
+        fresh = await self._services.readers.run(self._bodies.read, entries)
+        found = []
+        missing = []
+        for entry in entries:
+            encoded = fresh.get(entry.row) or self._bodies.get(entry.row)
+            if encoded is None:
+                missing.append(entry)
+            else:
+                found.append(encoded)
+        if missing:  # forgotten between the look and the read
+            return await self._read_bodies(entries)
+        for ref, encoded in fresh.items():
+            self._bodies.keep(ref, encoded)
+        return found
+
+    async def contents(self, entries: Sequence[Live]) -> list[Message]:
+        """Return the entries' messages, decoded."""
+        decoded: list[Message] = []
+        async for piece in self.messages(entries):
+            decoded.extend(message_of(encoded) for encoded in piece)
+        return decoded
+
+    async def header(self, session_id: str, at_seq: int | None) -> tuple[RequestHeader, int, int]:
+        """Return (header, its seq, next_seq)."""
+        folded = await self.fold(session_id, at_seq)
+        header = await self.header_of(folded.fold)
+        if header is None:
+            raise HeaderMissingError(session_id=session_id)
+        assert folded.fold.header is not None
+        return header, folded.fold.header.seq, folded.next_seq
+
+    async def header_of(self, fold: Fold) -> RequestHeader | None:
+        """Return the header a fold points to."""
+        if fold.header is None:
+            return None
+        ref = fold.header.row
+        row = await self._services.readers.run(self._row, ref)
+        return EventBody.FromString(row.envelope.body).request_header
+
+    def _row(self, ref: RowRef) -> Row:
+        (row,) = self._services.history.reader.some(ref.aggregate_id, [ref.version])
+        return row
+
+    async def events(
+        self, session_id: str, from_seq: int, page_size: int, types: frozenset[int] = frozenset()
+    ) -> EventPage:
+        """Return a page of events from a seq, each marked."""
+        folded = await self.fold(session_id)
+        marks = Marks(folded.fold)
+        with self._lanes.use(self._tenant, session_id) as lane:
+            spans = spans_of(lane.head)
+        page = await self._services.readers.run(
+            self._page, spans, from_seq, page_size, types, folded.next_seq
+        )
+        stored = [_marked(marks, envelope) for envelope in page[0]]
+        return EventPage(stored, folded.next_seq, page[1])
+
+    def _page(
+        self,
+        spans: Sequence[Segment],
+        from_seq: int,
+        page_size: int,
+        types: frozenset[int],
+        next_seq: int,
+    ) -> tuple[list[Envelope], int | None]:
+        found: list[Envelope] = []
+        size = looked_at = 0
+        for envelope in self.walk_from(spans, from_seq):
+            if envelope.seq >= next_seq:
+                break
+            if len(found) >= page_size or size >= self._limits.page_bytes or looked_at >= 20_000:
+                return found, envelope.seq
+            looked_at += 1
+            if types and envelope.type not in types:
+                continue
+            size += envelope.ByteSize()
+            if found and size > self._limits.page_bytes:
+                return found, envelope.seq
+            found.append(envelope)
+        return found, None
+
+    def walk_from(self, spans: Sequence[Segment], from_seq: int) -> Iterator[Envelope]:
+        """Yield the envelopes of events from a seq on, through a lineage. Blocking."""
+        reader = self._services.history.reader
+        for index, span in enumerate(spans):
+            if span.to_seq < from_seq:
+                continue
+            after = reader.version_up_to(span, from_seq - 1)
+            for row in reader.walk(spans, index, after):
+                if row.is_event and row.envelope.seq >= from_seq:
+                    yield row.envelope
+            return
+
+    async def lineage(self, session_id: str) -> tuple[list[tuple[str, int]], int]:
+        """Return ([(session id, last seq shared)], the nearest ancestor first; next_seq)."""
+        head = await self.head(session_id)
+        ancestors = []
+        walked: Session | None = head
+        while walked is not None and walked.parent is not None:
+            parent_id, at_seq = walked.parent
+            ancestors.append((parent_id, at_seq))
+            with self._lanes.use(self._tenant, parent_id) as lane:
+                walked = await lane.refresh()
+        return ancestors, head.next_seq
+
+    async def difference(
+        self, left: str, right: str, left_at: int | None, right_at: int | None
+    ) -> Difference:
+        """Compare two folds by content of every role."""
+        first = await self.fold(left, left_at)
+        a = tuple(first.fold.surface)  # a live fold goes on while we wait
+        second = await self.fold(right, right_at)
+        b = tuple(second.fold.surface)
+        common = await self._common(a, b)
+        return Difference(
+            common,
+            a[common:],
+            b[common:],
+            await self._shared_seq(left, right, first.next_seq, second.next_seq),
+            first.next_seq,
+            second.next_seq,
+        )
+
+    async def _common(self, a: Sequence[Live], b: Sequence[Live]) -> int:
+        shared = 0
+        limit = min(len(a), len(b))
+        while shared < limit and a[shared].row == b[shared].row:
+            shared += 1
+        options = CheckOptions(strict_system=True)
+        while shared < limit:
+            step = slice(shared, min(shared + 100, limit))
+            pairs = zip(await self.contents(a[step]), await self.contents(b[step]), strict=True)
+            for one, other in pairs:
+                if not messages_equal(one, other, options):
+                    return shared
+                shared += 1
+        return shared
+
+    async def _shared_seq(
+        self, left: str, right: str, left_next: int, right_next: int
+    ) -> int | None:
+        spans = []
+        for session_id in (left, right):
+            with self._lanes.use(self._tenant, session_id) as lane:
+                spans.append(spans_of(await lane.refresh()))
+        shared = None
+        for one, other in zip(*spans, strict=False):
+            if one.aggregate_id != other.aggregate_id:
+                break
+            shared = min(one.to_seq, other.to_seq, left_next - 1, right_next - 1)
+            if one.to_version != other.to_version:
+                break
+        return shared
+
+    async def verify(self, session_id: str) -> Verdict:
+        """Recompute the chain of every row of a session and its lineage."""
+        with self._lanes.use(self._tenant, session_id) as lane:
+            head = await lane.refresh()
+            decisions.require_session(head, session_id)
+            spans, chain, next_seq = spans_of(head), head.chain, head.next_seq
+        return await self._services.readers.run(self._verify, spans, chain, next_seq)
+
+    def _verify(self, spans: Sequence[Segment], chain: bytes, next_seq: int) -> Verdict:
+        verdict = Verdict(0, GENESIS, [], next_seq)
+        for span in spans:
+            self._verify_span(span, verdict)
+        if verdict.chain != chain and not verdict.faults:
+            verdict.faults.append(Fault(spans[-1].session_id, None, "the newest row is missing"))
+        return verdict
+
+    def _verify_span(self, span: Segment, verdict: Verdict) -> None:
+        _, key = self._services.history.reader.origin(span.aggregate_id)
+        recorder = self._services.store.recorder
+        expected = 1
+        after = 0
+        while after < span.to_version and len(verdict.faults) < MAX_FAULTS:
+            page = recorder.select_events(
+                span.aggregate_id, gt=after, lte=span.to_version, limit=CHUNK_MESSAGES
+            )
+            for stored in page:
+                version = stored.originator_version
+                if version != expected:
+                    verdict.faults.append(
+                        Fault(
+                            span.session_id, None, f"rows {expected} to {version - 1} are missing"
+                        )
+                    )
+                _verify_row(span, key, stored.topic, version, stored.state, verdict)
+                expected = version + 1
+                verdict.row_count += 1
+            if not page:
+                verdict.faults.append(
+                    Fault(span.session_id, None, f"rows from {expected} on are missing")
+                )
+                return
+            after = page[-1].originator_version
+
+
+def _verify_row(
+    span: Segment, key: bytes, topic: str, version: int, state: bytes, verdict: Verdict
+) -> None:
+    try:
+        envelope = Envelope.FromString(state)
+    except Exception:  # noqa: BLE001 - any damage at all
+        verdict.faults.append(Fault(span.session_id, None, f"row {version} does not decode"))
+        return
+    seq = envelope.seq if topic == Session.Event.TOPIC else None
+    if not envelope.dropped and commitment(key, envelope.body) != envelope.commitment:
+        verdict.faults.append(Fault(span.session_id, seq, "its body does not match its commitment"))
+    chain = chain_value(verdict.chain, span.aggregate_id, version, unsealed(envelope))
+    if chain != envelope.chain:
+        verdict.faults.append(Fault(span.session_id, seq, "it does not continue the chain"))
+    verdict.chain = envelope.chain
+
+
+def _require_whole(fold: Fold, head: Session) -> None:
+    for live in fold.surface:
+        if live.is_dropped:
+            raise HistoryDroppedError(seq=live.seq, whole_from_seq=head.whole_from_seq)
+
+
+def _marked(marks: Marks, envelope: Envelope) -> Stored:
+    undone = marks.undone_by(envelope.seq)
+    shadowed = None
+    if undone is None and envelope.type in SURFACE_TYPES:
+        position = envelope.replace.start if envelope.HasField("replace") else envelope.seq
+        shadowed = marks.shadowed_by(envelope.seq, position)
+    return Stored(envelope, shadowed, undone)
+
+
+def _pieces(found: Sequence[bytes]) -> Iterator[list[bytes]]:
+    piece: list[bytes] = []
+    size = 0
+    for encoded in found:
+        if piece and size + len(encoded) > CHUNK_BYTES:
+            yield piece
+            piece, size = [], 0
+        piece.append(encoded)
+        size += len(encoded)
+    if piece:
+        yield piece

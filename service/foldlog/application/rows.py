@@ -1,0 +1,204 @@
+"""Reading stored rows: decoded, checked against their commitments, walked through a lineage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from eventsourcing.persistence import StoredEvent
+from google.protobuf.message import DecodeError
+
+from foldlog.application.domain import Segment, Session
+from foldlog.application.fold import Live, Passed, RowRef
+from foldlog.application.seal import commitment
+from foldlog.codec import message_from_proto
+from foldlog.core.digest import message_digest
+from foldlog.core.errors import EventCorruptError
+from foldlog.core.event import SURFACE_TYPES, EventType, PositionRange
+from foldlog.core.message import Message
+from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
+from foldlog.persistence.store import Store
+from foldlog.v1.event_pb2 import EventBody
+
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A stored row, decoded and found to match its commitment."""
+
+    ref: RowRef
+    topic: str
+    envelope: Envelope
+
+    @property
+    def is_event(self) -> bool:
+        """Whether it is an event of the log, not a fact."""
+        return self.topic == Session.Event.TOPIC
+
+
+def live_of(message: Message, seq: int, position: int, row: RowRef) -> Live:
+    """Return what the fold keeps of a surface event."""
+    return Live(
+        position=position,
+        seq=seq,
+        row=row,
+        role=message.role,
+        digest=message_digest(message),
+        call_ids=tuple(call.id for call in message.tool_calls),
+        tool_call_id=message.tool_call_id,
+    )
+
+
+def passed(row: Row) -> Passed:
+    """Return an event's row as a fold takes it in."""
+    envelope = row.envelope
+    range_ = None
+    if envelope.HasField("replace"):
+        range_ = PositionRange(envelope.replace.start, envelope.replace.stop)
+    live = None
+    rewind_to = None
+    if envelope.type in SURFACE_TYPES:
+        live = _live(row, envelope.seq if range_ is None else range_.start)
+    elif envelope.type == EventType.REWIND:
+        rewind_to = EventBody.FromString(envelope.body).rewind.to_seq
+    return Passed(envelope.seq, envelope.type, row.ref, live, range_, rewind_to)
+
+
+def _live(row: Row, position: int) -> Live:
+    envelope = row.envelope
+    if envelope.dropped:
+        return Live(position, envelope.seq, row.ref, 0, b"")
+    message = message_from_proto(EventBody.FromString(envelope.body).message)
+    return live_of(message, envelope.seq, position, row.ref)
+
+
+class RowReader:
+    """Reads rows of any session. Blocking: called on reader threads."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._recorder = store.recorder
+        self._origins: dict[UUID, tuple[str, bytes]] = {}
+
+    def origin(self, aggregate_id: UUID) -> tuple[str, bytes]:
+        """Return the session id and the commitment key of a session whose rows are read."""
+        if aggregate_id not in self._origins:
+            rows = self._recorder.select_events(aggregate_id, limit=1)
+            if not rows:
+                raise EventCorruptError(
+                    session_id=str(aggregate_id), seq=-1, damage="the first row is missing"
+                )
+            self.learn(rows[0])
+        return self._origins[aggregate_id]
+
+    def learn(self, first_row: StoredEvent) -> None:
+        """Remember the origin that a session's first row holds."""
+        try:
+            origin = StoredFact.FromString(Envelope.FromString(first_row.state).body).origin
+        except DecodeError as error:
+            raise EventCorruptError(
+                session_id=str(first_row.originator_id),
+                seq=-1,
+                damage="the first row does not decode",
+            ) from error
+        if len(self._origins) >= 10_000:
+            self._origins.pop(next(iter(self._origins)))
+        self._origins[first_row.originator_id] = (origin.session_id, origin.key)
+
+    def decode(self, stored: StoredEvent, near_seq: int) -> Row:
+        """Return a row, decoded and checked. `near_seq` names it where it does not decode."""
+        if stored.originator_version == 1:
+            self.learn(stored)
+        session_id, key = self.origin(stored.originator_id)
+        try:
+            envelope = Envelope.FromString(stored.state)
+        except DecodeError as error:
+            raise EventCorruptError(
+                session_id=session_id, seq=near_seq, damage="it does not decode"
+            ) from error
+        if not envelope.dropped and commitment(key, envelope.body) != envelope.commitment:
+            raise EventCorruptError(
+                session_id=session_id, seq=envelope.seq, damage="it does not match its commitment"
+            )
+        ref = RowRef(stored.originator_id, stored.originator_version)
+        return Row(ref, stored.topic, envelope)
+
+    def page(
+        self, aggregate_id: UUID, after: int, to: int | None = None, limit: int = PAGE
+    ) -> list[StoredEvent]:
+        """Return stored rows with after < version <= to, ascending."""
+        return list(self._recorder.select_events(aggregate_id, gt=after, lte=to, limit=limit))
+
+    def rows(
+        self, aggregate_id: UUID, after: int, to: int | None, near_seq: int = 0
+    ) -> Iterator[Row]:
+        """Yield rows with after < version <= to, ascending, a page at a time."""
+        while to is None or after < to:
+            page = self.page(aggregate_id, after, to)
+            for stored in page:
+                row = self.decode(stored, near_seq)
+                near_seq = row.envelope.seq + row.is_event
+                yield row
+            if len(page) < PAGE:
+                return
+            after = page[-1].originator_version
+
+    def walk(self, spans: Sequence[Segment], index: int = 0, after: int = 0) -> Iterator[Row]:
+        """Yield the rows of a lineage, the oldest first, from a span and a version in it on."""
+        near_seq = spans[index - 1].to_seq + 1 if index else 0
+        for number in range(index, len(spans)):
+            span = spans[number]
+            yield from self.rows(span.aggregate_id, after, span.to_version, near_seq)
+            near_seq = span.to_seq + 1
+            after = 0
+
+    def some(self, aggregate_id: UUID, versions: Sequence[int]) -> Iterator[Row]:
+        """Yield the rows of these versions, ascending."""
+        ordered = sorted(versions)
+        for start in range(0, len(ordered), PAGE):
+            chunk = ordered[start : start + PAGE]
+            found = self._recorder.select_versions(aggregate_id, chunk)
+            if len(found) != len(chunk):
+                lost = set(chunk) - {row.originator_version for row in found}
+                session_id, _ = self.origin(aggregate_id)
+                raise EventCorruptError(
+                    session_id=session_id,
+                    seq=-1,
+                    damage=f"rows of versions {sorted(lost)} are missing",
+                )
+            for stored in found:
+                yield self.decode(stored, -1)
+
+    def cut(self, spans: Sequence[Segment], seq: int) -> list[Segment]:
+        """Return the part of a lineage up to a seq. O(log rows) look-ups."""
+        kept: list[Segment] = []
+        for span in spans:
+            if seq <= span.to_seq:
+                version = self.version_up_to(span, seq)
+                if version:
+                    kept.append(replace(span, to_version=version, to_seq=seq))
+                break
+            kept.append(span)
+        return kept
+
+    def version_up_to(self, span: Segment, seq: int) -> int:
+        """Return the newest version in a span at which no event is past a seq; 0 if there is none.
+
+        Binary search: seqs never fall from version to version, and a fact carries the next_seq of its time.
+        """
+        low, high = 0, span.to_version
+        while low < high:
+            middle = (low + high + 1) // 2
+            rows = self._recorder.select_events(span.aggregate_id, gt=middle - 1, limit=1)
+            if not rows:
+                raise EventCorruptError(
+                    session_id=span.session_id, seq=seq, damage=f"version {middle} is missing"
+                )
+            row = self.decode(rows[0], -1)
+            if row.envelope.seq <= seq:
+                low = middle
+            else:
+                high = middle - 1
+        return low

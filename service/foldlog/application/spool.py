@@ -1,0 +1,161 @@
+"""A spool: events to restore, judged one by one and kept in a temporary file until all are there."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from foldlog.application.fold import Fold, Live, Passed, RowRef
+from foldlog.application.incoming import judged_body, time_of
+from foldlog.application.rows import live_of
+from foldlog.codec import message_from_proto
+from foldlog.core.active import active_path
+from foldlog.core.errors import InvalidFieldError, TooLargeError
+from foldlog.core.event import SURFACE_TYPES, EventType, PositionRange, Record
+from foldlog.core.validation import validate_replace
+from foldlog.internal.v1.raw_pb2 import RawEvent
+from foldlog.settings import Limits
+from foldlog.v1.event_pb2 import EventBody
+
+MEMORY_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Spooled:
+    """An event read back from a spool. `request_rows` is how many events its call had."""
+
+    event: RawEvent
+    type: int
+    request_rows: int
+
+
+class Spool:
+    """Judges and keeps events, ascending by seq. Blocking."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._file = tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES)
+        self._request_starts: list[int] = []
+        self._request_ids: set[str] = set()
+        self._size = 0
+        self.count = 0
+        self.first_seq = -1
+        self.last_seq = -1
+        self.has_replaces = False
+        self.dropped: list[int] = []
+
+    def close(self) -> None:
+        """Forget the events."""
+        self._file.close()
+
+    def add(self, event: RawEvent, path: str) -> None:
+        """Judge an event and keep it. Raises InvalidFieldError or TooLargeError naming the path."""
+        if event.seq <= self.last_seq or event.seq < 0:
+            raise InvalidFieldError.of(
+                f"{path}.seq", f"{event.seq} does not follow {self.last_seq}"
+            )
+        type_ = self._judged_type(event, path)
+        if event.HasField("replace"):
+            self._judge_replace(event, type_, path)
+        if event.HasField("time"):
+            time_of(event.time, f"{path}.time")
+        self._note_request(event, path)
+        self._write(event, type_)
+        if self.first_seq < 0:
+            self.first_seq = event.seq
+        self.last_seq = event.seq
+
+    def _judged_type(self, event: RawEvent, path: str) -> int:
+        if not event.dropped:
+            _, type_, _ = judged_body(event.body, path, self._limits)
+            return type_
+        if event.type not in SURFACE_TYPES:
+            raise InvalidFieldError.of(f"{path}.dropped", "only surface events can be dropped")
+        self.dropped.append(event.seq)
+        return event.type
+
+    def _judge_replace(self, event: RawEvent, type_: int, path: str) -> None:
+        if type_ not in SURFACE_TYPES:
+            raise InvalidFieldError.of(f"{path}.replace", "only a surface event can replace")
+        try:
+            validate_replace(PositionRange(event.replace.start, event.replace.stop), event.seq)
+        except InvalidFieldError as error:
+            raise error.within(path) from None
+        self.has_replaces = True
+
+    def _note_request(self, event: RawEvent, path: str) -> None:
+        if not event.request_id:
+            return
+        if event.request_id in self._request_ids:
+            raise InvalidFieldError.of(f"{path}.request_id", "it stands on an earlier event too")
+        self._request_ids.add(event.request_id)
+        self._request_starts.append(self.count)
+
+    def _write(self, event: RawEvent, type_: int) -> None:
+        encoded = event.SerializeToString()
+        self._size += len(encoded)
+        self.count += 1
+        if self.count > self._limits.restore_events:
+            raise TooLargeError(field="events", size=self.count, limit=self._limits.restore_events)
+        if self._size > self._limits.restore_bytes:
+            raise TooLargeError(field="bytes", size=self._size, limit=self._limits.restore_bytes)
+        self._file.write(type_.to_bytes(4) + len(encoded).to_bytes(4) + encoded)
+
+    def __iter__(self) -> Iterator[Spooled]:
+        self._file.seek(0)
+        starts = iter([*self._request_starts, self.count])
+        start = next(starts)
+        for index in range(self.count):
+            head = self._file.read(8)
+            event = RawEvent.FromString(self._file.read(int.from_bytes(head[4:])))
+            rows = 0
+            if index == start:
+                start = next(starts, self.count)
+                rows = start - index
+            yield Spooled(event, int.from_bytes(head[:4]), rows)
+
+
+class Rehearsal:
+    """Follows a spool's events on a fold, for what replaces shadow and which turns rewinds leave open."""
+
+    def __init__(self, fold: Fold, older: Callable[[int], Fold]) -> None:
+        self._base = fold
+        self._base_seq = fold.next_seq - 1
+        self._older = older
+        self._fold = fold.copy()
+        self._passed: list[Passed] = []
+
+    def take(self, spooled: Spooled, row: RowRef) -> tuple[list[Live], Fold]:
+        """Take in the next event and return what it shadowed and the fold after it."""
+        event = spooled.event
+        range_ = None
+        if event.HasField("replace"):
+            range_ = PositionRange(event.replace.start, event.replace.stop)
+        rewind_to = None
+        if spooled.type == EventType.REWIND:
+            rewind_to = EventBody.FromString(event.body).rewind.to_seq
+        live = self._live(spooled, event.seq if range_ is None else range_.start, row)
+        passed = Passed(event.seq, spooled.type, row, live, range_, rewind_to)
+        self._passed.append(passed)
+        if rewind_to is None:
+            return self._fold.take(passed), self._fold
+        self._fold = self._rewound()
+        return [], self._fold
+
+    def _live(self, spooled: Spooled, position: int, row: RowRef) -> Live | None:
+        if spooled.type not in SURFACE_TYPES:
+            return None
+        if spooled.event.dropped:
+            return Live(position, spooled.event.seq, row, 0, b"")
+        message = message_from_proto(EventBody.FromString(spooled.event.body).message)
+        return live_of(message, spooled.event.seq, position, row)
+
+    def _rewound(self) -> Fold:
+        records = [Record(p.seq, p.type, p.replace, p.rewind_to) for p in self._passed]
+        target, active = active_path(records, self._base_seq)
+        fold = self._base.copy() if target is None else self._older(target).copy()
+        of_seq = {p.seq: p for p in self._passed}
+        for record in active:
+            fold.take(of_seq[record.seq])
+        return fold

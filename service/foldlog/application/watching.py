@@ -1,0 +1,187 @@
+"""Watches: a session's events, or every session's, as they come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from eventsourcing.persistence import Notification
+
+from foldlog import observability
+from foldlog.application import decisions
+from foldlog.application.domain import Segment, Session
+from foldlog.application.feed import Feed
+from foldlog.application.history import spans_of
+from foldlog.application.lane import Lane, Services
+from foldlog.application.lanes import Lanes
+from foldlog.application.reading import Reading
+from foldlog.application.rows import RowReader
+from foldlog.core.errors import InvalidFieldError
+from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
+from foldlog.v1.event_pb2 import DeletedFact, Fact, HistoryDroppedFact
+
+T = TypeVar("T")
+IDLE_S = 30.0
+BATCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """Everything stored when the watch began was told."""
+
+    next_seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FeedItem:
+    """A row of the feed."""
+
+    cursor: str
+    session_id: str
+    envelope: Envelope
+    fact: Fact | None
+
+
+Watched = Envelope | CaughtUp | HistoryDroppedFact | DeletedFact
+
+
+class Watching:
+    """Serves watches without a thread or a connection for those that wait."""
+
+    def __init__(
+        self, services: Services, lanes: Lanes, feed: Feed, reading: Reading, tenant: str
+    ) -> None:
+        self._services = services
+        self._lanes = lanes
+        self._feed = feed
+        self._reading = reading
+        self._tenant = tenant
+
+    async def watch(self, session_id: str, from_seq: int) -> AsyncIterator[Watched]:
+        """Yield a session's events from a seq on, with notices, until it is deleted."""
+        if from_seq < 0:
+            raise InvalidFieldError.of("from_seq", f"{from_seq} is below 0")
+        with self._lanes.use(self._tenant, session_id) as lane:
+            woken = asyncio.Event()
+            lane.watchers.add(woken)
+            observability.metrics.watch_opened()
+            try:
+                head = await lane.refresh()
+                decisions.require_session(head, session_id)
+                async for item in self._watch(lane, woken, from_seq):
+                    yield item
+            finally:
+                lane.watchers.discard(woken)
+                observability.metrics.watch_closed()
+
+    async def _watch(
+        self, lane: Lane, woken: asyncio.Event, from_seq: int
+    ) -> AsyncIterator[Watched]:
+        version, caught_up_at = lane.head.version, lane.head.next_seq
+        spans = spans_of(lane.head)
+        async for batch in self._inherited_and_own(spans, from_seq):
+            for envelope in batch:
+                yield envelope
+        yield CaughtUp(caught_up_at)
+        while True:
+            woken.clear()
+            async for topic, envelope, version in self._after(lane, version):
+                if topic == Session.Event.TOPIC:
+                    if envelope.seq >= from_seq:
+                        yield envelope
+                    continue
+                notice = _notice(envelope)
+                if notice is not None:
+                    yield notice
+                if isinstance(notice, DeletedFact):
+                    return
+            await self._wait(lane, woken)
+
+    async def _wait(self, lane: Lane, woken: asyncio.Event) -> None:
+        try:
+            async with asyncio.timeout(IDLE_S):
+                await woken.wait()
+        except TimeoutError:
+            pass
+        await lane.refresh(None if woken.is_set() else lane.head.next_seq)
+
+    async def _inherited_and_own(
+        self, spans: Sequence[Segment], from_seq: int
+    ) -> AsyncIterator[list[Envelope]]:
+        walk = self._reading.walk_from(spans, from_seq)
+        while batch := await self._services.readers.run(_take, walk, BATCH):
+            yield batch
+
+    async def _after(self, lane: Lane, version: int) -> AsyncIterator[tuple[str, Envelope, int]]:
+        """Yield (topic, envelope, version) of the rows after a version, from memory where it reaches."""
+        while version < lane.head.version:
+            known = [row for row in lane.tail if row[0] > version]
+            if known and known[0][0] == version + 1:
+                for version, topic, envelope in known:
+                    yield topic, envelope, version
+                continue
+            reader = self._services.history.reader
+            rows = await self._services.readers.run(
+                _take, reader.rows(lane.id, version, lane.head.version), BATCH
+            )
+            for row in rows:
+                version = row.ref.version
+                yield row.topic, row.envelope, version
+
+    async def watch_all(
+        self, after_cursor: str, from_now: bool
+    ) -> AsyncIterator[FeedItem | CaughtUp]:
+        """Yield the rows of every session after a cursor, and once that all is told."""
+        after_id = await self._start(after_cursor, from_now)
+        told = False
+        reader = self._services.history.reader
+        async for page in self._feed.watch(after_id):
+            if page is None:
+                if not told:
+                    told = True
+                    yield CaughtUp()
+                continue
+            for item in await self._services.readers.run(_decoded, reader, page):
+                yield item
+
+    async def _start(self, after_cursor: str, from_now: bool) -> int:
+        if after_cursor:
+            if from_now:
+                raise InvalidFieldError.of("from_now", "it excludes after_cursor")
+            if not after_cursor.isdecimal() or len(after_cursor) > 19:
+                raise InvalidFieldError.of("after_cursor", "it is no cursor of this feed")
+            return int(after_cursor)
+        if not from_now:
+            return 0
+        newest = await self._services.readers.run(self._services.store.recorder.max_notification_id)
+        return newest or 0
+
+
+def _take(items: Iterator[T], count: int) -> list[T]:
+    """Return the next few items."""
+    return [item for _, item in zip(range(count), items, strict=False)]
+
+
+def _notice(envelope: Envelope) -> HistoryDroppedFact | DeletedFact | None:
+    fact = StoredFact.FromString(envelope.body).fact
+    match fact.WhichOneof("kind"):
+        case "history_dropped":
+            return fact.history_dropped
+        case "deleted":
+            return fact.deleted
+    return None
+
+
+def _decoded(reader: RowReader, page: Sequence[Notification]) -> list[FeedItem]:
+    items = []
+    for each in page:
+        row = reader.decode(each, -1)
+        session_id, _ = reader.origin(row.ref.aggregate_id)
+        fact = None
+        if not row.is_event:
+            fact = StoredFact.FromString(row.envelope.body).fact
+            fact.time.seconds, fact.time.nanos = row.envelope.time_s, row.envelope.time_ns
+        items.append(FeedItem(str(each.id), session_id, row.envelope, fact))
+    return items

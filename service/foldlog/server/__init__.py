@@ -1,0 +1,1 @@
+"""The gRPC server: decodes, calls one method of the application, encodes."""

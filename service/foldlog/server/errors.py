@@ -1,0 +1,90 @@
+"""Errors on the wire: the one table of codes, and the details of google.rpc."""
+
+from __future__ import annotations
+
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.message import Message as ProtoMessage
+from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
+from google.rpc.status_pb2 import Status
+
+from foldlog._grpc import grpc
+from foldlog.codec import violation_to_proto
+from foldlog.core import errors
+from foldlog.core.errors import FoldlogError, InvalidFieldError, RequestNotDerivableError
+from foldlog.core.invariant import Violation
+
+DOMAIN = "foldlog"
+DETAILS_KEY = "grpc-status-details-bin"
+
+_Code = grpc.StatusCode
+CODES: dict[type[FoldlogError], grpc.StatusCode] = {
+    errors.InvalidFieldError: _Code.INVALID_ARGUMENT,
+    errors.TooLargeError: _Code.INVALID_ARGUMENT,
+    errors.SeqConflictError: _Code.ABORTED,
+    errors.SeqBehindHeadError: _Code.FAILED_PRECONDITION,
+    errors.SeqBeyondHeadError: _Code.OUT_OF_RANGE,
+    errors.StaleWriterError: _Code.FAILED_PRECONDITION,
+    errors.WriterEpochRequiredError: _Code.FAILED_PRECONDITION,
+    errors.PreviousBatchFailedError: _Code.FAILED_PRECONDITION,
+    errors.HistoryDroppedError: _Code.FAILED_PRECONDITION,
+    errors.EntryNotLiveError: _Code.FAILED_PRECONDITION,
+    errors.EmptyRangeError: _Code.FAILED_PRECONDITION,
+    errors.UnbalancedRangeError: _Code.FAILED_PRECONDITION,
+    errors.OpenTurnError: _Code.FAILED_PRECONDITION,
+    errors.HasForksError: _Code.FAILED_PRECONDITION,
+    errors.AttachmentNotFoundError: _Code.FAILED_PRECONDITION,
+    errors.RequestIdReusedError: _Code.ALREADY_EXISTS,
+    errors.SessionExistsError: _Code.ALREADY_EXISTS,
+    errors.SessionNotFoundError: _Code.NOT_FOUND,
+    errors.SessionDeletedError: _Code.NOT_FOUND,
+    errors.EventCorruptError: _Code.DATA_LOSS,
+    errors.AttachmentCorruptError: _Code.DATA_LOSS,
+    errors.OverloadedError: _Code.RESOURCE_EXHAUSTED,
+    errors.StoreUnavailableError: _Code.UNAVAILABLE,
+    errors.RequestNotDerivableError: _Code.FAILED_PRECONDITION,
+    errors.HeaderMissingError: _Code.NOT_FOUND,
+    errors.InternalError: _Code.INTERNAL,
+    errors.ShuttingDownError: _Code.UNAVAILABLE,
+    errors.SlowReaderError: _Code.RESOURCE_EXHAUSTED,
+}
+RETRY_AFTER_S = {
+    errors.OverloadedError: 1,
+    errors.StoreUnavailableError: 1,
+    errors.ShuttingDownError: 1,
+    errors.SlowReaderError: 1,
+}
+
+
+def status_of(error: FoldlogError) -> Status:
+    """Return an error as google.rpc.Status with its details."""
+    code: int = CODES[type(error)].value[0]
+    status = Status(code=code, message=str(error))
+    for detail in _details(error):
+        packed = AnyMessage()
+        packed.Pack(detail)
+        status.details.append(packed)
+    return status
+
+
+def _details(error: FoldlogError) -> list[ProtoMessage]:
+    details: list[ProtoMessage] = [
+        ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=error.metadata())
+    ]
+    if isinstance(error, InvalidFieldError):
+        details.append(_bad_request(error))
+    if isinstance(error, RequestNotDerivableError) and isinstance(error.violation, Violation):
+        details.append(violation_to_proto(error.violation))
+    if type(error) in RETRY_AFTER_S:
+        retry = RetryInfo()
+        retry.retry_delay.seconds = RETRY_AFTER_S[type(error)]
+        details.append(retry)
+    return details
+
+
+def _bad_request(error: InvalidFieldError) -> BadRequest:
+    return BadRequest(
+        field_violations=[
+            BadRequest.FieldViolation(field=field, description=wrong)
+            for field, wrong in error.fields.items()
+        ]
+    )

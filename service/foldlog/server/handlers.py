@@ -1,0 +1,180 @@
+"""Between gRPC and the servicer: decoding without surprises, one place for errors, spans, metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.message import DecodeError
+from google.protobuf.message import Message as ProtoMessage
+
+from foldlog import observability
+from foldlog._grpc import aio, grpc
+from foldlog.application.application import SessionApplication
+from foldlog.core.errors import FoldlogError, InvalidFieldError, ShuttingDownError
+from foldlog.server.errors import DETAILS_KEY, status_of
+
+SERVICE = "foldlog.v1.SessionService"
+CODE_OF_NUMBER = {code.value[0]: code for code in grpc.StatusCode}
+
+Method = Callable[[Any], Awaitable[Any]] | Callable[[Any], AsyncIterator[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """Bytes that are no message of the expected type."""
+
+    type_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rpc:
+    """One RPC: how its request is read, and what answers it.
+
+    `is_endless` marks streams that go on until the caller or the server ends them.
+    """
+
+    method: Method
+    request: type[ProtoMessage]
+    takes_stream: bool = False
+    gives_stream: bool = False
+    is_endless: bool = False
+
+
+def decoder(kind: type[ProtoMessage]) -> Callable[[bytes], ProtoMessage | Malformed]:
+    """Return a deserialiser that never raises: gRPC would answer INTERNAL."""
+
+    def decode(data: bytes) -> ProtoMessage | Malformed:
+        try:
+            return kind.FromString(data)
+        except DecodeError:
+            return Malformed(kind.DESCRIPTOR.full_name)
+
+    return decode
+
+
+def encode(message: ProtoMessage | bytes) -> bytes:
+    """Return a response's bytes, which it may be already."""
+    return message if isinstance(message, bytes) else message.SerializeToString()
+
+
+def require_decoded(request: object) -> None:
+    """Raise InvalidFieldError if a request did not decode."""
+    if isinstance(request, Malformed):
+        raise InvalidFieldError.of("request", f"it does not decode as {request.type_name}")
+
+
+async def _decoded(elements: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    async for element in elements:
+        require_decoded(element)
+        yield element
+
+
+class Handlers:
+    """Makes gRPC handlers of RPCs."""
+
+    def __init__(self, app: SessionApplication, stopping: asyncio.Event) -> None:
+        self._app = app
+        self._stopping = stopping
+
+    def generic(self, rpcs: Mapping[str, Rpc]) -> grpc.GenericRpcHandler:
+        """Return the handler of a whole service."""
+        handlers = {name: self._handler(name, rpc) for name, rpc in rpcs.items()}
+        return grpc.method_handlers_generic_handler(SERVICE, handlers)
+
+    def _handler(self, name: str, rpc: Rpc) -> grpc.RpcMethodHandler:
+        make = {
+            (False, False): grpc.unary_unary_rpc_method_handler,
+            (False, True): grpc.unary_stream_rpc_method_handler,
+            (True, False): grpc.stream_unary_rpc_method_handler,
+            (True, True): grpc.stream_stream_rpc_method_handler,
+        }[rpc.takes_stream, rpc.gives_stream]
+        behaviour = self._streaming(name, rpc) if rpc.gives_stream else self._single(name, rpc)
+        return make(behaviour, decoder(rpc.request), encode)
+
+    def _single(self, name: str, rpc: Rpc) -> Callable[[Any, Any], Awaitable[Any]]:
+        async def behaviour(request: Any, context: aio.ServicerContext[Any, Any]) -> Any:
+            async with _Call(self._app, name, context):
+                return await rpc.method(_checked(request, rpc))  # type: ignore[misc]
+
+        return behaviour
+
+    def _streaming(self, name: str, rpc: Rpc) -> Callable[[Any, Any], AsyncIterator[Any]]:
+        async def behaviour(
+            request: Any, context: aio.ServicerContext[Any, Any]
+        ) -> AsyncIterator[Any]:
+            async with _Call(self._app, name, context):
+                items: AsyncIterator[Any] = rpc.method(_checked(request, rpc))  # type: ignore[assignment]
+                if rpc.is_endless:
+                    items = self._until_stopped(items)
+                async for item in items:
+                    yield item
+
+        return behaviour
+
+    async def _until_stopped(self, items: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Pass a stream on until the server stops, then end it with a reason."""
+        stopped = asyncio.ensure_future(self._stopping.wait())
+        upcoming: asyncio.Future[Any] | None = None
+        try:
+            while True:
+                upcoming = asyncio.ensure_future(anext(items))  # type: ignore[arg-type]
+                await asyncio.wait((upcoming, stopped), return_when=asyncio.FIRST_COMPLETED)
+                if not upcoming.done():
+                    raise ShuttingDownError
+                try:
+                    item = upcoming.result()
+                except StopAsyncIteration:
+                    return
+                yield item
+        finally:
+            stopped.cancel()
+            if upcoming is not None and not upcoming.done():
+                upcoming.cancel()
+                await asyncio.wait((upcoming,))
+            await items.aclose()  # type: ignore[attr-defined]
+
+
+def _checked(request: Any, rpc: Rpc) -> Any:
+    if rpc.takes_stream:
+        return request if rpc.is_endless else _decoded(request)
+    require_decoded(request)
+    return request
+
+
+class _Call:
+    """What surrounds every call: its span, its metrics, and its errors as statuses."""
+
+    def __init__(
+        self, app: SessionApplication, name: str, context: aio.ServicerContext[Any, Any]
+    ) -> None:
+        self._app = app
+        self._name = name
+        self._context = context
+        self._started = time.perf_counter()
+        metadata = [(str(key), value) for key, value in context.invocation_metadata() or ()]
+        self._span = observability.tracing.call_span(name, metadata)
+
+    async def __aenter__(self) -> None:
+        self._span.__enter__()
+
+    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self._span.__exit__(kind, error, trace)
+        seconds = time.perf_counter() - self._started
+        if error is None:
+            observability.metrics.call_finished(self._name, "OK", seconds)
+        elif isinstance(error, asyncio.CancelledError | GeneratorExit):
+            observability.metrics.call_finished(self._name, "CANCELLED", seconds)
+        elif isinstance(error, Exception):
+            ours = self._app.as_ours(error)
+            code = CODE_OF_NUMBER[status_of(ours).code]
+            observability.metrics.call_finished(self._name, code.name, seconds)
+            await self._abort(ours)
+
+    async def _abort(self, error: FoldlogError) -> None:
+        status = status_of(error)
+        trailer = ((DETAILS_KEY, status.SerializeToString()),)
+        await self._context.abort(CODE_OF_NUMBER[status.code], status.message, trailer)

@@ -1,0 +1,109 @@
+"""The server's life: open the store, serve, drain, close."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1._async import HealthServicer
+from grpc_reflection.v1alpha import reflection
+
+from foldlog import observability
+from foldlog._grpc import aio
+from foldlog.application.application import SessionApplication
+from foldlog.persistence.store import open_store
+from foldlog.server.handlers import SERVICE, Handlers
+from foldlog.server.servicer import Servicer
+from foldlog.settings import Settings
+from foldlog.v1 import service_pb2  # noqa: F401 - reflection serves what is imported
+
+OPTIONS_FIXED = (
+    ("grpc.so_reuseport", 0),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+)
+
+
+class Server:
+    """A server on an open application."""
+
+    def __init__(self, app: SessionApplication, settings: Settings) -> None:
+        self._app = app
+        self._settings = settings
+        self._stopping = asyncio.Event()
+        self._health = HealthServicer()
+        self._server = aio.server(
+            options=(*OPTIONS_FIXED, ("grpc.max_receive_message_length", settings.receive_bytes))
+        )
+
+    async def start(self) -> str:
+        """Begin to serve and return the address. Raises OSError if it cannot be listened on."""
+        handlers = Handlers(self._app, self._stopping)
+        generic = handlers.generic(Servicer(self._app).rpcs())
+        self._server.add_generic_rpc_handlers((generic,))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        names = (SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
+        reflection.enable_server_reflection(names, self._server)
+        host = self._settings.listen.rpartition(":")[0]
+        try:
+            port = self._server.add_insecure_port(self._settings.listen)
+        except RuntimeError as error:
+            raise OSError(f"cannot listen on {self._settings.listen}") from error
+        await self._app.start()
+        await self._server.start()
+        await self._tell(health_pb2.HealthCheckResponse.SERVING)
+        return f"{host}:{port}"
+
+    async def stop(self) -> None:
+        """Refuse new calls, end watches, let calls under way end within the grace, and close."""
+        await self._health.enter_graceful_shutdown()
+        self._stopping.set()
+        await self._server.stop(self._settings.shutdown_grace_s)
+        await self._app.stop()
+
+    async def _tell(self, status: health_pb2.HealthCheckResponse.ServingStatus.ValueType) -> None:
+        for name in ("", SERVICE):
+            await self._health.set(name, status)
+
+
+def run(settings: Settings, ready: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT. `ready` is called with the address once calls are taken.
+
+    Raises OSError if the address cannot be listened on, and what `open_store` raises.
+    """
+    observability.setup(settings)
+    store = open_store(
+        settings.database_url,
+        pool_size=settings.pool_size,
+        reader_threads=settings.reader_threads,
+        hint_url=settings.listen_database_url,
+    )
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(_serve(SessionApplication(store, settings), settings, ready))
+    finally:
+        store.close()
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ModuleNotFoundError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def _serve(app: SessionApplication, settings: Settings, ready: Callable[[str], None]) -> None:
+    server = Server(app, settings)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for signal_ in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signal_, stop.set)
+    address = await server.start()
+    observability.log("server.started", address=address, database=app.store.dialect)
+    ready(address)
+    await stop.wait()
+    observability.log("server.stopping")
+    await server.stop()

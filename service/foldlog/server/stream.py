@@ -1,0 +1,158 @@
+"""AppendStream: batches of many sessions in flight, each session's in the order sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from foldlog.application.application import SessionApplication
+from foldlog.application.decisions import Guard
+from foldlog.application.domain import Session
+from foldlog.application.identity import DEFAULT_TENANT
+from foldlog.application.incoming import content_digest, incoming_events
+from foldlog.application.lane import Decided, Lane, Write
+from foldlog.core.errors import FoldlogError, InvalidFieldError, PreviousBatchFailedError
+from foldlog.internal.v1.raw_pb2 import RawAppendEventsRequest, RawAppendStreamRequest
+from foldlog.server import encoding
+from foldlog.server.errors import status_of
+from foldlog.v1.service_pb2 import AppendEventsResponse, AppendStreamResponse, ElementError
+
+MAX_IN_FLIGHT = 256
+
+
+def guard_of(request: RawAppendEventsRequest) -> Guard:
+    """Return what a batch demands of the head."""
+    return Guard(
+        request.expected_next_seq if request.HasField("expected_next_seq") else None,
+        request.writer_epoch if request.HasField("writer_epoch") else None,
+    )
+
+
+def write_of(app: SessionApplication, request: RawAppendEventsRequest) -> Write:
+    """Return the write of a batch. Raises the errors that need no head."""
+    key = app.writing.request(
+        request.request_id, b"append", *(each.SerializeToString() for each in request.events)
+    )
+    batch = incoming_events(request.events, app.settings.limits)
+    return app.writing.append_write(
+        request.session_id,
+        key,
+        batch,
+        guard_of(request),
+        require_balanced=request.require_balanced,
+        validate_only=request.validate_only,
+    )
+
+
+class AppendStream:
+    """One stream: reads elements, lets them be written, and gives the answers as they come."""
+
+    def __init__(self, app: SessionApplication, elements: AsyncIterator[Any]) -> None:
+        self._app = app
+        self._elements = elements
+        self._refused: dict[str, int] = {}
+        self._answers: asyncio.Queue[AppendStreamResponse | None] = asyncio.Queue()
+        self._room = asyncio.Semaphore(MAX_IN_FLIGHT)
+        self._in_flight = 0
+        self._is_read = False
+
+    async def answers(self) -> AsyncIterator[AppendStreamResponse]:
+        """Yield the answers, in the order of commit, until all elements are answered."""
+        reading = asyncio.create_task(self._read())
+        try:
+            while (answer := await self._answers.get()) is not None:
+                yield answer
+            await reading
+        finally:
+            reading.cancel()
+
+    async def _read(self) -> None:
+        try:
+            async for element in self._elements:
+                await self._room.acquire()
+                self._in_flight += 1
+                await self._take(element)
+        finally:
+            self._is_read = True
+            self._end_if_done()
+
+    async def _take(self, element: RawAppendStreamRequest) -> None:
+        if not isinstance(element, RawAppendStreamRequest):
+            self._refuse(0, "", InvalidFieldError.of("request", "it does not decode"))
+            return
+        match element.WhichOneof("kind"):
+            case "resume":
+                self._refused.pop(element.resume.session_id, None)
+                self._answer(
+                    AppendStreamResponse(number=element.number, appended=AppendEventsResponse())
+                )
+            case "batch":
+                await self._append(element.number, element.batch)
+            case _:
+                error = InvalidFieldError.of("kind", "batch or resume is required")
+                self._refuse(element.number, "", error)
+
+    async def _append(self, number: int, batch: RawAppendEventsRequest) -> None:
+        session_id = batch.session_id
+        try:
+            self._require_accepted(session_id)
+            write = write_of(self._app, batch)
+            with self._app.lanes.use(DEFAULT_TENANT, session_id) as lane:
+                await lane.opened()
+                self._guard(write, session_id, number)
+                lane.pins += 1
+                lane.enqueue(write)
+        except FoldlogError as error:
+            self._refuse(number, session_id, error)
+            return
+        write.done.add_done_callback(self._completion(lane, number, session_id))
+
+    def _require_accepted(self, session_id: str) -> None:
+        if session_id in self._refused:
+            raise PreviousBatchFailedError(session_id=session_id, number=self._refused[session_id])
+
+    def _guard(self, write: Write, session_id: str, number: int) -> None:
+        """Let the write be refused if an earlier one of its session is, even while both wait."""
+        decide: Callable[[Session, Any], Decided] = write.decide
+
+        def guarded(head: Session, context: Any) -> Decided:
+            self._require_accepted(session_id)
+            return decide(head, context)
+
+        def on_failed() -> None:
+            self._refused.setdefault(session_id, number)
+
+        write.decide = guarded
+        write.on_failed = on_failed
+
+    def _completion(
+        self, lane: Lane, number: int, session_id: str
+    ) -> Callable[[asyncio.Future[Any]], None]:
+        def complete(done: asyncio.Future[Any]) -> None:
+            lane.pins -= 1
+            error = done.exception()
+            if error is None:
+                answer = encoding.appended(done.result())
+                self._answer(AppendStreamResponse(number=number, appended=answer))
+            else:
+                self._refuse(number, session_id, error)
+
+        return complete
+
+    def _refuse(self, number: int, session_id: str, error: BaseException) -> None:
+        if session_id:
+            self._refused.setdefault(session_id, number)
+        status = status_of(self._app.as_ours(error))
+        refused = ElementError(code=status.code, message=status.message, details=status.details)
+        self._answer(AppendStreamResponse(number=number, error=refused))
+
+    def _answer(self, answer: AppendStreamResponse) -> None:
+        self._answers.put_nowait(answer)
+        self._in_flight -= 1
+        self._room.release()
+        self._end_if_done()
+
+    def _end_if_done(self) -> None:
+        if self._is_read and self._in_flight == 0:
+            self._answers.put_nowait(None)
