@@ -1,51 +1,37 @@
 """Anthropic Messages requests, from and to messages and a header.
 
-A user message that holds tool results becomes one tool message per result and a user message per run of
-other blocks, tied by a group. A tool_use's input becomes JSON text, its place kept among the parts.
+A user message that holds tool results becomes one tool message per result and a user message per
+run of other blocks, tied by a group. A tool_use's input becomes JSON text, and its place is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from foldlog.converters.blocks import Content, Dialect, call_at, seen_fields, unplaced_calls
+from foldlog.converters import anthropic_content as contents
 from foldlog.converters.converted import Converted
 from foldlog.converters.difference import difference, patched
 from foldlog.converters.json_text import (
     JsonObject,
-    dumps,
-    loads,
     require_object,
     require_objects,
     require_request,
     require_text,
 )
 from foldlog.converters.request import RequestShape
-from foldlog.converters.residue import hints_of, members, restored, with_difference, with_hints
+from foldlog.converters.residue import hints_of, with_hints
 from foldlog.core.errors import InvalidFieldError
-from foldlog.core.message import Message, Part, Role, TextPart, ToolCall, ToolCallPart
+from foldlog.core.message import Message, Role, TextPart
 
-name: Final = "anthropic"
+name: Final = contents.NAME
 version: Final = "1"
 
-DIALECT = Dialect(
-    "anthropic",
-    text_types=frozenset({"text"}),
-    reasoning_types=frozenset({"thinking", "redacted_thinking"}),
-)
 SHAPE = RequestShape(name, messages="messages", effort=("output_config", "effort"), system="system")
 ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
-ROLE_NAMES = {
-    Role.USER: "user",
-    Role.ASSISTANT: "assistant",
-    Role.SYSTEM: "system",
-    Role.TOOL: "user",
-}
-# Fields of a tool result that the model sees and that are no content.
-SEEN_FIELDS = ("is_error",)
+ROLE_NAMES = {role.value: text for text, role in ROLES.items()} | {Role.TOOL.value: "user"}
 
 
 def from_request(request: Mapping[str, object]) -> Converted:
@@ -53,27 +39,24 @@ def from_request(request: Mapping[str, object]) -> Converted:
 
     Raises InvalidFieldError, naming the path, for what is malformed or what the log cannot hold.
     """
-    plain = require_request(request)
-    originals = require_objects(plain.get(SHAPE.messages), SHAPE.messages)
+    given = require_request(request)
+    originals = require_objects(given.get(SHAPE.messages), SHAPE.messages)
     found = [_messages_of(original, path) for original, path in originals]
     groups = tuple(group for messages, group in found for _ in messages)
     messages = tuple(message for messages, _ in found for message in messages)
-    return Converted(messages, groups, SHAPE.header_of(plain))
+    return Converted(messages, groups, SHAPE.header_of(given))
 
 
 def to_request(converted: Converted) -> dict[str, object]:
     """Return the request. Equal to the original where the messages came from one.
 
     Of messages logged natively, results that follow one another share one user message, as the
-    provider asks for, and system messages join the system prompt.
+    provider asks for, and system messages join the system prompt unless they repeat it.
     """
-    pieces = [
-        _Piece(message, hints_of(message, name), f"messages[{index}]", group)
-        for index, (message, group) in enumerate(
-            zip(converted.messages, converted.groups, strict=True)
-        )
-    ]
-    prompts = [text for piece in pieces if piece.is_prompt for text in _prompt_texts(piece)]
+    pairs = enumerate(zip(converted.messages, converted.groups, strict=True))
+    pieces = [_Piece(m, hints_of(m, name), f"messages[{i}]", group) for i, (m, group) in pairs]
+    texts = (text for piece in pieces if piece.is_prompt for text in _prompt_texts(piece))
+    prompts = [text for text in texts if text != converted.header.system_prompt]
     runs = _runs([piece for piece in pieces if not piece.is_prompt])
     messages: list[object] = [_provider_message(run) for run in runs]
     return SHAPE.request_of(converted.header, messages, prompts)
@@ -81,20 +64,18 @@ def to_request(converted: Converted) -> dict[str, object]:
 
 def _messages_of(original: JsonObject, path: str) -> tuple[list[Message], str | None]:
     """Return the messages of one provider message, and their group if results are among them."""
-    role, content = _role_of(original, path), original.get("content")
-    frame = difference(
-        {"role": original["role"], "content": None},
-        {**original, "content": None} if "content" in original else original,
-    )
+    role, content, at = _role_of(original, path), original.get("content"), f"{path}.content"
     group = _group_of(content) if role == Role.USER else None
-    if group is None:
-        found = [_said(role, content, f"{path}.content")]
-    else:
-        found = _split(content, f"{path}.content")
+    found = [contents.said(role, content, at)] if group is None else _split(content, at)
     first = found[0][1]
-    first |= {"frame": frame} if frame else {}
-    # A system message without hints would join the system prompt, a group without go on the last.
-    first |= {"first": True} if group is not None or role == Role.SYSTEM else {}
+    framed = {**original, "content": None} if "content" in original else original
+    frame = difference({"role": original["role"], "content": None}, framed)
+    if frame is not None:
+        first["frame"] = frame
+    # A system message without hints would join the system prompt; a group that does not say where
+    # it begins could run into one of the same name before it.
+    if group is not None or role == Role.SYSTEM:
+        first["first"] = True
     return [with_hints(message, name, hints) for message, hints in found], group
 
 
@@ -108,87 +89,19 @@ def _role_of(original: JsonObject, path: str) -> Role:
 def _group_of(content: object) -> str | None:
     """Return a group named after the first tool result, or None if there is none."""
     blocks = content if isinstance(content, list) else []
-    results = (block for block in blocks if _is_result(block))
+    results = (b for b in blocks if isinstance(b, dict) and contents.is_result(b))
     return next((f"tool_results:{block.get('tool_use_id')}" for block in results), None)
 
 
-def _is_result(block: object) -> bool:
-    return isinstance(block, dict) and block.get("type") == "tool_result"
-
-
-def _split(content: object, path: str) -> list[tuple[Message, JsonObject]]:
+def _split(content: object, path: str) -> list[contents.Hinted]:
+    found: list[contents.Hinted] = []
     blocks = require_objects(content, path)
-    found: list[tuple[Message, JsonObject]] = []
-    for is_result, run in groupby(blocks, key=lambda pair: _is_result(pair[0])):
+    for is_result, run in groupby(blocks, key=lambda block: contents.is_result(block[0])):
         if is_result:
-            found += [_result_of(block, at) for block, at in run]
+            found += [contents.result_of(block, at) for block, at in run]
         else:
-            found.append(_said_in_blocks(Role.USER, list(run), path))
+            found.append(contents.said_in_blocks(Role.USER, list(run), path))
     return found
-
-
-def _result_of(block: JsonObject, path: str) -> tuple[Message, JsonObject]:
-    call_id = block.get("tool_use_id")
-    if not isinstance(call_id, str):
-        raise InvalidFieldError.of(
-            f"{path}.tool_use_id", "must be a string: the log holds no tool result without one"
-        )
-    content = DIALECT.content_of(block.get("content"), f"{path}.content")
-    fields = seen_fields(block, SEEN_FIELDS)
-    hints: JsonObject = {"text": True} if fields and isinstance(content, str) else {}
-    message = Message(Role.TOOL, DIALECT.with_fields(content, fields), tool_call_id=call_id)
-    return message, with_difference(hints, _natural_result(message, hints, path), block)
-
-
-def _said(role: Role, content: object, path: str) -> tuple[Message, JsonObject]:
-    if content is not None and not isinstance(content, str):
-        return _said_in_blocks(role, require_objects(content, path), path)
-    message = Message(role, content)
-    return message, with_difference({}, _natural_content(message, path), content)
-
-
-def _said_in_blocks(
-    role: Role, blocks: list[tuple[JsonObject, str]], path: str
-) -> tuple[Message, JsonObject]:
-    parts: list[Part] = []
-    calls: list[ToolCall] = []
-    for block, at in blocks:
-        if role == Role.ASSISTANT and _is_call(block):
-            parts.append(ToolCallPart(len(calls)))
-            calls.append(_call_of(block))
-        else:
-            parts.append(DIALECT.part_of(block, at))
-    message = Message(role, folded(parts), tuple(calls))
-    return message, with_difference({}, _natural_content(message, path), [b for b, _ in blocks])
-
-
-def folded(parts: list[Part]) -> Content:
-    """Return the parts in the form a worker logs natively where that says the same.
-
-    Calls alone are no content, and a text before calls is a text.
-    """
-    said = [part for part in parts if not isinstance(part, ToolCallPart)]
-    if not parts or not isinstance(parts[-1], ToolCallPart):
-        return tuple(parts)
-    if not said:
-        return None
-    if said == parts[:1] and isinstance(parts[0], TextPart) and parts[0].text:
-        return parts[0].text
-    return tuple(parts)
-
-
-def _is_call(block: JsonObject) -> bool:
-    texts = (block.get("id", ""), block.get("name", ""))
-    return block.get("type") == "tool_use" and all(isinstance(text, str) for text in texts)
-
-
-def _call_of(block: JsonObject) -> ToolCall:
-    call_id, name_ = block.get("id"), block.get("name")
-    return ToolCall(
-        id=call_id if isinstance(call_id, str) else None,
-        name=name_ if isinstance(name_, str) else None,
-        arguments=dumps(block["input"]) if "input" in block else None,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,29 +122,41 @@ class _Piece:
     def is_result(self) -> bool:
         return self.message.role == Role.TOOL
 
+    @property
+    def value(self) -> object:
+        """The content of a provider message that this message is alone."""
+        return contents.content_value(self.message, self.hints, self.path)
+
     def continues(self, before: _Piece) -> bool:
         """Whether both stand in one provider message."""
-        roles = {ROLE_NAMES.get(self.message.role), ROLE_NAMES.get(before.message.role)}
+        roles = {ROLE_NAMES.get(piece.message.role) for piece in (self, before)}
         if roles != {"user"} or "first" in self.hints:
             return False
         if self.group is not None or before.group is not None:
             return self.group == before.group
         return self.is_result and before.is_result
 
+    def blocks(self) -> list[object]:
+        """Return the message as blocks among others."""
+        if self.is_result:
+            return [contents.result_block(self.message, self.hints, self.path)]
+        value = self.value
+        if isinstance(value, list):
+            return value
+        return [{"type": "text", "text": value}] if value else []
+
 
 def _prompt_texts(piece: _Piece) -> list[str]:
     content = piece.message.content
     if not isinstance(content, tuple):
         return [content] if content else []
-    for index, part in enumerate(content):
-        if not isinstance(part, TextPart):
-            raise InvalidFieldError.of(
-                f"{piece.path}.content[{index}]", "a system prompt holds texts only"
-            )
-    return [part.text for part in content if isinstance(part, TextPart)]
+    texts = [part.text for part in content if isinstance(part, TextPart)]
+    if len(texts) == len(content):
+        return texts
+    raise InvalidFieldError.of(f"{piece.path}.content", "a system prompt holds texts only")
 
 
-def _runs(pieces: list[_Piece]) -> Iterator[list[_Piece]]:
+def _runs(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
     """Split the pieces into those of one provider message each."""
     run: list[_Piece] = []
     for piece in pieces:
@@ -243,63 +168,11 @@ def _runs(pieces: list[_Piece]) -> Iterator[list[_Piece]]:
         yield run
 
 
-def _provider_message(run: list[_Piece]) -> JsonObject:
-    first = run[0]
-    if first.message.role not in ROLE_NAMES:
-        raise InvalidFieldError.of(f"{first.path}.role", f"{first.message.role} is no known role")
-    content: object = [block for piece in run for block in _blocks_of(piece)]
-    if len(run) == 1 and not first.is_result:
-        content = _content_value(first)
-    natural = {"role": ROLE_NAMES[Role(first.message.role)], "content": content}
+def _provider_message(run: Sequence[_Piece]) -> JsonObject:
+    first, role = run[0], run[0].message.role
+    if role not in ROLE_NAMES:
+        raise InvalidFieldError.of(f"{first.path}.role", f"{role} is no role of this provider")
+    is_alone = len(run) == 1 and not first.is_result
+    content = first.value if is_alone else [block for piece in run for block in piece.blocks()]
+    natural = {"role": ROLE_NAMES[role], "content": content}
     return require_object(patched(natural, first.hints.get("frame")), first.path)
-
-
-def _blocks_of(piece: _Piece) -> list[object]:
-    if piece.is_result:
-        return [restored(_natural_result(piece.message, piece.hints, piece.path), piece.hints)]
-    value = _content_value(piece)
-    if isinstance(value, list):
-        return value
-    return [{"type": "text", "text": value}] if value else []
-
-
-def _content_value(piece: _Piece) -> object:
-    return restored(_natural_content(piece.message, f"{piece.path}.content"), piece.hints)
-
-
-def _natural_result(message: Message, hints: JsonObject, path: str) -> JsonObject:
-    is_text = bool(hints.get("text"))
-    content, fields = DIALECT.without_fields(message.content, is_text, f"{path}.content")
-    result: JsonObject = {"type": "tool_result", "tool_use_id": message.tool_call_id}
-    if isinstance(content, tuple):
-        parts = enumerate(content)
-        result["content"] = [
-            b for i, p in parts for b in _blocks(message, p, f"{path}.content[{i}]")
-        ]
-    elif content is not None:
-        result["content"] = content
-    return result | fields
-
-
-def _natural_content(message: Message, path: str) -> object:
-    content = message.content
-    if isinstance(content, str) and not message.tool_calls:
-        return content
-    parts: tuple[Part, ...] = content if isinstance(content, tuple) else ()
-    if isinstance(content, str) and content:
-        parts = (TextPart(content),)
-    parts += tuple(ToolCallPart(index) for index in unplaced_calls(message))
-    return [b for i, part in enumerate(parts) for b in _blocks(message, part, f"{path}[{i}]")]
-
-
-def _blocks(message: Message, part: Part, path: str) -> list[object]:
-    if isinstance(part, ToolCallPart):
-        return [_natural_call(call_at(message, part, path), path)]
-    return DIALECT.blocks(part, "text", path)
-
-
-def _natural_call(call: ToolCall, path: str) -> JsonObject:
-    block: JsonObject = {"type": "tool_use"}
-    block |= {} if call.id is None else {"id": call.id}
-    block |= {} if call.name is None else {"name": call.name}
-    return block | {"input": loads(call.arguments or "{}", f"{path}.input")}

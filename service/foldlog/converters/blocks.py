@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from foldlog.converters.images import Image, image_of
 from foldlog.converters.json_text import (
     JsonObject,
     dumps,
@@ -30,24 +31,28 @@ Content = str | tuple[Part, ...] | None
 
 # What the provider acts on and the model never sees; it moves from request to request.
 UNSEEN = frozenset({"cache_control"})
+# The fields beside the content of a tool result that is an error.
+ERROR_MARK = '{"is_error": true}'
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """A provider's words for content blocks.
 
-    `prefix` begins the kinds of its opaque parts: "prefix.type" is a content block, "prefix:name" stands
-    outside of the content. Blocks of `text_types` become texts, those of `reasoning_types` reasoning.
+    `prefix` begins the kinds of its opaque parts: "prefix.type" is a content block, "prefix:name"
+    stands outside of the content. Blocks of `text_types` become texts, those of `reasoning_types`
+    reasoning. `image` says an image in the provider's words.
     """
 
     prefix: str
     text_types: frozenset[str]
+    image: Callable[[Image], JsonObject]
     reasoning_types: frozenset[str] = field(default_factory=frozenset)
 
     def part_of(self, block: JsonObject, path: str) -> Part:
         """Return the part that holds all the model sees of a block."""
         kind = require_text(block.get("type"), f"{path}.type")
-        if kind in self.text_types and _is_plain_text(block):
+        if kind in self.text_types and is_plain_text(block):
             return TextPart(str(block["text"]))
         seen = dumps({key: value for key, value in block.items() if key not in UNSEEN})
         if kind in self.reasoning_types:
@@ -61,7 +66,10 @@ class Dialect:
         return tuple(self.part_of(block, at) for block, at in require_objects(value, path))
 
     def blocks(self, part: Part, text_type: str, path: str) -> list[object]:
-        """Return the part as a block; as none if it is reasoning that only another provider can read."""
+        """Return the part as a block; as none if it says what this provider cannot be told.
+
+        That is reasoning of another provider, and the mark that a tool result is an error.
+        """
         match part:
             case TextPart(text):
                 return [{"type": text_type, "text": text}]
@@ -72,6 +80,10 @@ class Dialect:
                 return []
             case OpaquePart(kind, text) if kind.startswith((f"{self.prefix}.", f"{self.prefix}:")):
                 return [loads(text, path)]
+            case OpaquePart(_, text) if text == ERROR_MARK:
+                return []
+            case OpaquePart() if image := image_of(part):
+                return [self.image(image)]
         raise InvalidFieldError.of(path, f"{_described(part)} has no form in this request")
 
     def _is_reasoning(self, block: object) -> bool:
@@ -88,7 +100,7 @@ class Dialect:
     def without_fields(
         self, content: Content, is_text: bool, path: str
     ) -> tuple[Content, JsonObject]:
-        """Return the content and the fields beside it. `is_text` says that the content was a text."""
+        """Return the content and the fields beside it. `is_text` says that it was a text."""
         if not isinstance(content, tuple) or not content:
             return content, {}
         last = content[-1]
@@ -120,7 +132,8 @@ def unplaced_calls(message: Message) -> list[int]:
     return [index for index in range(len(message.tool_calls)) if index not in placed]
 
 
-def _is_plain_text(block: JsonObject) -> bool:
+def is_plain_text(block: JsonObject) -> bool:
+    """Return whether the model sees nothing of a block but its text."""
     rest = (value for key, value in block.items() if key not in {"type", "text", *UNSEEN})
     return isinstance(block.get("text"), str) and not any(rest)
 

@@ -11,7 +11,7 @@ from foldlog.core.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A request in the log's terms. Messages of one provider message stand together under one group.
+    """A request in the log's terms. Messages of one provider message stand under one group.
 
     `groups` may be left empty: then no message belongs to a group.
     """

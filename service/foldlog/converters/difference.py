@@ -1,8 +1,8 @@
 """What tells one JSON value from another, as JSON: the part of a request no field has a place for.
 
-A converter lifts what it understands into fields, renders the natural form of those fields, and keeps
-the difference between that form and the original. Nothing can get lost: whatever was not lifted is
-in the difference. Order of keys counts, and so does 1 against 1.0.
+A converter lifts what it understands into fields, renders the natural form of those fields, and
+keeps the difference between that form and the original. Nothing can get lost: whatever was not
+lifted is in the difference. Order of keys counts, and so does 1 against 1.0.
 
 A difference is None (the values are the same) or an object:
     {"is": value}                          the whole value, where the types differ
@@ -24,8 +24,9 @@ def is_same(first: object, second: object) -> bool:
         return list(first) == list(second) and all(is_same(first[k], second[k]) for k in first)
     if isinstance(first, list) and isinstance(second, list):
         return len(first) == len(second) and all(map(is_same, first, second))
-    # By text: True == 1 == 1.0, and 0.0 == -0.0.
-    return type(first) is type(second) and (first is second or repr(first) == repr(second))
+    if isinstance(first, float) and isinstance(second, float):
+        return repr(first) == repr(second)  # 0.0 == -0.0
+    return type(first) is type(second) and first == second  # True == 1 == 1.0
 
 
 def difference(natural: object, original: object) -> JsonObject | None:

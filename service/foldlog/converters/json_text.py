@@ -18,7 +18,7 @@ INTEGER_DIGITS_LIMIT = 4300
 
 
 def dumps(value: object) -> str:
-    """Return the JSON text of a value that `plain` or `loads` returned. Members keep their order."""
+    """Return the JSON text of a value that `copied` or `loads` returned, members in order."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
@@ -28,7 +28,7 @@ def loads(text: str, path: str) -> object:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise InvalidFieldError.of(path, f"is not JSON: {error}") from error
-    return plain(value, path)
+    return copied(value, path)
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -55,7 +55,7 @@ def require_text(value: object, path: str) -> str:
 
 
 def require_objects(value: object, path: str) -> list[tuple[JsonObject, str]]:
-    """Return the objects of a list, each with its path, raising InvalidFieldError unless it is one."""
+    """Return the objects of a list, each with its path; InvalidFieldError unless it is one."""
     if not isinstance(value, list):
         raise InvalidFieldError.of(path, f"must be a list, not {_kind(value)}")
     paths = [f"{path}[{index}]" for index in range(len(value))]
@@ -63,17 +63,17 @@ def require_objects(value: object, path: str) -> list[tuple[JsonObject, str]]:
 
 
 def require_request(request: Mapping[str, object]) -> JsonObject:
-    """Return a copy of the request, sharing nothing, raising InvalidFieldError unless it is JSON."""
+    """Return a copy of the request that shares nothing; InvalidFieldError unless it is JSON."""
     if not isinstance(request, Mapping):
         raise InvalidFieldError.of("request", f"must be an object, not {_kind(request)}")
-    return {_key(key, "request"): plain(value, key, 1) for key, value in request.items()}
+    return {_key(key, "request"): copied(value, key, 1) for key, value in request.items()}
 
 
-def plain(value: object, path: str, depth: int = 0) -> object:
+def copied(value: object, path: str, depth: int = 0) -> object:
     """Return a copy in plain dict, list, str, int, float, bool and None.
 
-    Raises InvalidFieldError, naming the path, for what lossless JSON cannot carry: NaN, infinity, lone
-    surrogates, keys that are not strings, other types, deeper nesting than DEPTH_LIMIT.
+    Raises InvalidFieldError, naming the path, for what lossless JSON cannot carry: NaN, infinity,
+    lone surrogates, keys that are not strings, other types, deeper nesting than DEPTH_LIMIT.
     """
     if depth > DEPTH_LIMIT:
         raise InvalidFieldError.of(path, f"is nested deeper than {DEPTH_LIMIT}")
@@ -87,10 +87,10 @@ def plain(value: object, path: str, depth: int = 0) -> object:
         case float():
             return _number(value, path)
         case list():
-            return [plain(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value)]
+            return [copied(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value)]
         case dict():
             keyed = ((_key(key, path), item) for key, item in value.items())
-            return {key: plain(item, f"{path}.{key}", depth + 1) for key, item in keyed}
+            return {key: copied(item, f"{path}.{key}", depth + 1) for key, item in keyed}
     raise InvalidFieldError.of(path, f"{_kind(value)} has no place in JSON")
 
 

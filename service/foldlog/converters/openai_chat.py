@@ -1,7 +1,8 @@
 """OpenAI Chat Completions requests, from and to messages and a header.
 
-Every provider message becomes one message. A developer message is a system message that remembers it;
-a refusal, an audio answer and an old-style function call stand among the parts, since the model sees them.
+Every provider message becomes one message. A developer message is a system message that remembers
+it; a refusal, an audio answer and an old-style function call stand among the parts, since the model
+sees them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ from foldlog.core.message import Message, Role, ToolCall, ToolCallPart
 name: Final = "openai_chat"
 version: Final = "1"
 
-DIALECT = Dialect("openai", text_types=frozenset({"text"}))
+DIALECT = Dialect(
+    "openai",
+    text_types=frozenset({"text"}),
+    image=lambda image: {"type": "image_url", "image_url": {"url": image.url}},
+)
 SHAPE = RequestShape(name, messages="messages", effort=("reasoning_effort",))
 CALLS = CallShapes(
     id="id",
@@ -43,7 +48,7 @@ ROLES = {
     "assistant": Role.ASSISTANT,
     "tool": Role.TOOL,
 }
-ROLE_NAMES = {role: text for text, role in reversed(ROLES.items())}
+ROLE_NAMES = {role.value: text for text, role in ROLES.items() if text != "developer"}
 # Fields of a message that the model sees and that are no content.
 SEEN_FIELDS = ("refusal", "audio", "function_call")
 # Where compatible servers keep the reasoning.
@@ -55,24 +60,22 @@ def from_request(request: Mapping[str, object]) -> Converted:
 
     Raises InvalidFieldError, naming the path, for what is malformed or what the log cannot hold.
     """
-    plain = require_request(request)
-    originals = require_objects(plain.get(SHAPE.messages), SHAPE.messages)
+    given = require_request(request)
+    originals = require_objects(given.get(SHAPE.messages), SHAPE.messages)
     messages = tuple(message_of(original, path) for original, path in originals)
-    return Converted(messages, header=SHAPE.header_of(plain))
+    return Converted(messages, header=SHAPE.header_of(given))
 
 
 def to_request(converted: Converted) -> dict[str, object]:
     """Return the request. Equal to the original where the messages came from one.
 
-    A system prompt of the header leads, unless the first message is one of role system.
+    A system prompt of the header leads, unless the first message says the same.
     """
-    messages: list[object] = [
-        provider_message(message, f"messages[{index}]")
-        for index, message in enumerate(converted.messages)
-    ]
-    prompt = converted.header.system_prompt
-    if prompt and not (converted.messages and converted.messages[0].role == Role.SYSTEM):
-        messages.insert(0, {"role": "system", "content": prompt})
+    numbered = enumerate(converted.messages)
+    messages: list[object] = [provider_message(m, f"messages[{index}]") for index, m in numbered]
+    prompt = {"role": "system", "content": converted.header.system_prompt}
+    if prompt["content"] and messages[:1] != [prompt]:
+        messages.insert(0, prompt)
     return SHAPE.request_of(converted.header, messages, more_system=[])
 
 
@@ -91,9 +94,8 @@ def message_of(original: JsonObject, path: str) -> Message:
         name=_optional_text(original, "name"),
         reasoning=reasoning,
     )
-    return with_hints(
-        message, name, with_difference(hints, _natural(message, hints, path), original)
-    )
+    natural = _natural(message, hints, path)
+    return with_hints(message, name, with_difference(hints, natural, original))
 
 
 def _role_of(original: JsonObject, path: str) -> Role:
@@ -114,9 +116,8 @@ def _content_of(original: JsonObject, path: str) -> Content:
 def _calls_of(original: JsonObject, path: str) -> tuple[tuple[ToolCall, ...], JsonObject]:
     if original.get("tool_calls") is None:
         return (), {}
-    found = [
-        CALLS.call_of(c) for c, _ in require_objects(original["tool_calls"], f"{path}.tool_calls")
-    ]
+    originals = require_objects(original["tool_calls"], f"{path}.tool_calls")
+    found = [CALLS.call_of(call) for call, _ in originals]
     kinds = {str(i): kind for i, (_, kind) in enumerate(found) if kind != CALLS.default}
     return tuple(call for call, _ in found), {"calls": kinds} if kinds else {}
 
@@ -176,5 +177,5 @@ def _natural_calls(message: Message, kinds: JsonObject, path: str) -> list[objec
 
 def _role_name(message: Message, path: str) -> str:
     if message.role in ROLE_NAMES:
-        return ROLE_NAMES[Role(message.role)]
+        return ROLE_NAMES[message.role]
     raise InvalidFieldError.of(f"{path}.role", f"{message.role} is no role of this provider")

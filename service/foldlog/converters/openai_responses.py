@@ -1,7 +1,7 @@
 """OpenAI Responses requests, from and to messages and a header.
 
-The items one response put out, such as reasoning, a message and calls, become one assistant message;
-every other item becomes a message of its own. Items no field fits are opaque parts.
+The items one response put out, such as reasoning, a message and calls, become one assistant
+message; every other item becomes a message of its own. Items no field fits are opaque parts.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from foldlog.converters import responses_items as items
 from foldlog.converters.converted import Converted
 from foldlog.converters.json_text import require_objects, require_request
 from foldlog.converters.request import RequestShape
+from foldlog.converters.responses_natural import NAME
 from foldlog.core.message import Message
 
-name: Final = items.NAME
+name: Final = NAME
 version: Final = "1"
 
 SHAPE = RequestShape(name, messages="input", effort=("reasoning", "effort"), system="instructions")
@@ -26,9 +27,9 @@ def from_request(request: Mapping[str, object]) -> Converted:
 
     Raises InvalidFieldError, naming the path, for what is malformed or what the log cannot hold.
     """
-    plain = require_request(request)
-    held = plain.get(SHAPE.messages)
-    header = SHAPE.header_of(plain)
+    given = require_request(request)
+    held = given.get(SHAPE.messages)
+    header = SHAPE.header_of(given)
     if isinstance(held, str):
         return Converted((items.bare_text(held),), header=header)
     originals = [] if held is None else require_objects(held, SHAPE.messages)

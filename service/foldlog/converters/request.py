@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from foldlog.converters.blocks import is_plain_text
 from foldlog.converters.json_text import JsonObject, dumps, loads, loads_object, require_object
 from foldlog.converters.residue import member_of, members, restored, with_difference
 from foldlog.core.header import Header
@@ -44,8 +45,8 @@ class RequestShape:
     def request_of(self, header: Header, messages: object, more_system: list[str]) -> JsonObject:
         """Return the request of a header around messages.
 
-        Texts of `more_system` follow the header's system prompt. `messages` takes the place of those
-        of the original, unless it is an empty list and the original had no list of messages.
+        Texts of `more_system` follow the header's system prompt. `messages` takes the
+        place of those of the original, unless it is an empty list and the original had no list.
         """
         parameters = _parameters(header)
         hints = members(parameters, member_of(self.provider))
@@ -95,22 +96,21 @@ class RequestShape:
         return effort
 
     def _taken_system(self, parameters: JsonObject) -> tuple[str, JsonObject]:
-        """Take the system prompt out, as one text, with a hint of its blocks' lengths if it has any."""
+        """Take the system prompt out, as one text, with a hint of the lengths of its blocks."""
         if self.system is None:
             return "", {}
         blocks = parameters.get(self.system)
-        if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
+        if not isinstance(blocks, list) or not all(map(_is_text, blocks)):
             return _taken_text(parameters, self.system), {}
-        texts = [block["text"] if _has_text(block) else "" for block in blocks]
-        prompt = SEPARATOR.join(texts)
-        if not prompt:
+        texts = [str(block["text"]) for block in blocks]
+        if not any(texts):
             return "", {}
         del parameters[self.system]
-        return prompt, {"system": [len(text) for text in texts]}
+        return SEPARATOR.join(texts), {"system": [len(text) for text in texts]}
 
 
-def _has_text(block: JsonObject) -> bool:
-    return block.get("type") == "text" and isinstance(block.get("text"), str)
+def _is_text(block: object) -> bool:
+    return isinstance(block, dict) and block.get("type") == "text" and is_plain_text(block)
 
 
 def _prompt(prompt: str, lengths: object) -> object:

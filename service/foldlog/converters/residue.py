@@ -1,8 +1,8 @@
 """The part of a provider message that lies in a message's metadata: hints and a difference.
 
-The metadata object has one member per provider, such as {"foldlog.anthropic": {...}}. A hint tells the
-natural form which of two spellings was used; the difference holds what the fields have no place for.
-A message without such a member was logged natively and takes the provider's natural form.
+The metadata object has one member per provider, such as {"foldlog.anthropic": {...}}. A hint tells
+the natural form which of two spellings was used; the difference holds what the fields have no place
+for. A message without such a member was logged natively and takes the provider's natural form.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from foldlog.core.message import Message
 
 
 def member_of(provider: str) -> str:
-    """Return the name of a provider's member, in a message's metadata and in a header's parameters."""
+    """Return the name of a provider's member, in metadata and in a header's parameters."""
     return f"foldlog.{provider}"
 
 

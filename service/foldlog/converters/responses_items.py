@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import count, groupby
-from typing import Final
+from itertools import count
 
-from foldlog.converters.blocks import Content, Dialect, call_at, unplaced_calls
-from foldlog.converters.json_text import JsonObject, dumps, loads_object, require_text
+from foldlog.converters.blocks import Content
+from foldlog.converters.json_text import JsonObject, dumps, require_text
 from foldlog.converters.residue import hints_of, members, restored, with_difference, with_hints
-from foldlog.converters.tool_calls import CallShape, CallShapes
+from foldlog.converters.responses_natural import (
+    CALLS,
+    DIALECT,
+    NAME,
+    OUTPUTS,
+    ROLES,
+    kind_of_call,
+    natural_items,
+)
 from foldlog.core.errors import InvalidFieldError
 from foldlog.core.message import (
     Message,
@@ -18,32 +25,9 @@ from foldlog.core.message import (
     ReasoningPart,
     Role,
     TextPart,
-    ToolCall,
     ToolCallPart,
 )
 
-NAME: Final = "openai_responses"
-
-DIALECT = Dialect(NAME, text_types=frozenset({"input_text", "output_text", "text"}))
-CALLS = CallShapes(
-    id="call_id",
-    shapes={
-        "function_call": CallShape(arguments="arguments"),
-        "custom_tool_call": CallShape(arguments="input"),
-    },
-)
-# The type of the item that answers a kind of call; the first answers calls logged natively.
-OUTPUTS = {
-    "function_call": "function_call_output",
-    "custom_tool_call": "custom_tool_call_output",
-}
-ROLES = {
-    "system": Role.SYSTEM,
-    "developer": Role.SYSTEM,
-    "user": Role.USER,
-    "assistant": Role.ASSISTANT,
-}
-ROLE_NAMES = {Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant"}
 # Items without a call_id that the client, not the model, puts in.
 CLIENT_SUFFIXES = ("_output", "_response")
 
@@ -74,7 +58,7 @@ def role_of(item: JsonObject, path: str) -> Role:
 
 
 def is_continued(before: Item, after: Item) -> bool:
-    """Return whether one message can hold both items: the model put both out, their seam is not lost."""
+    """Return whether one message can hold both items: the model put them out, the seam stays."""
     if not (is_put_out(*before) and is_put_out(*after)):
         return False
     said = [item for item in (before, after) if type_of(*item) == "message"]
@@ -130,10 +114,8 @@ def _output_type(message: Message, kinds: Mapping[str, str]) -> str:
 def kinds_of_calls(message: Message) -> dict[str, str]:
     """Return the kind of each call of a message by its id."""
     kinds = members(hints_of(message, NAME), "calls")
-    ids = [call.id for call in message.tool_calls]
-    return {
-        id_: str(kinds.get(str(i), CALLS.default)) for i, id_ in enumerate(ids) if id_ is not None
-    }
+    calls = enumerate(message.tool_calls)
+    return {call.id: kind_of_call(kinds, index) for index, call in calls if call.id is not None}
 
 
 def items_of(message: Message, kinds: Mapping[str, str], path: str) -> list[object]:
@@ -209,82 +191,3 @@ def _is_call(item: JsonObject, kind: str) -> bool:
 
 def _opaque(kind: str, item: JsonObject) -> OpaquePart:
     return OpaquePart(f"{NAME}:{kind}", dumps(item))
-
-
-def natural_items(message: Message, hints: JsonObject, path: str) -> list[object]:
-    """Return the items a message naturally takes."""
-    if message.role == Role.TOOL:
-        return [_natural_output(message, hints, f"{path}.content")]
-    if message.role not in ROLE_NAMES:
-        raise InvalidFieldError.of(f"{path}.role", f"{message.role} is no role of this provider")
-    kinds = members(hints, "calls")
-    found = _said_items(message, hints, f"{path}.content")
-    return [
-        _natural_call(message, item, kinds, path) if isinstance(item, int) else item
-        for item in [*found, *unplaced_calls(message)]
-    ]
-
-
-def _natural_call(message: Message, index: int, kinds: JsonObject, path: str) -> JsonObject:
-    kind = str(kinds.get(str(index), CALLS.default))
-    return CALLS.natural(message.tool_calls[index], kind, f"{path}.tool_calls[{index}]")
-
-
-def _said_items(message: Message, hints: JsonObject, path: str) -> list[object]:
-    """Return the items of the content, with the index of a call in its place."""
-    role, content = ROLE_NAMES[Role(message.role)], message.content
-    if not isinstance(content, tuple):
-        is_silent = content is None and message.tool_calls
-        return [] if is_silent else [{"role": role, "content": content or ""}]
-    found: list[object] = [] if content else [{"role": role, "content": []}]
-    numbered = ((part, f"{path}[{index}]") for index, part in enumerate(content))
-    for is_block, run in groupby(numbered, key=lambda pair: _is_block(pair[0])):
-        if is_block:
-            is_text = str(len(found)) in members(hints, "texts")
-            found.append({"role": role, "content": _said(role, list(run), is_text)})
-        else:
-            found += [item for part, at in run for item in _standing(message, part, at)]
-    return found
-
-
-def _is_block(part: Part) -> bool:
-    if isinstance(part, OpaquePart):
-        return not part.kind.startswith(f"{NAME}:")
-    return not isinstance(part, ToolCallPart | ReasoningPart)
-
-
-def _said(role: str, run: Sequence[tuple[Part, str]], is_text: bool) -> object:
-    first, text_type = run[0][0], "output_text" if role == "assistant" else "input_text"
-    if is_text and len(run) == 1 and isinstance(first, TextPart):
-        return first.text
-    return [block for part, at in run for block in DIALECT.blocks(part, text_type, at)]
-
-
-def _standing(message: Message, part: Part, path: str) -> list[object]:
-    """Return what stands beside the messages: an item, a call's index, or nothing this API can read."""
-    match part:
-        case ToolCallPart(index):
-            call_at(message, part, path)
-            return [index]
-        case ReasoningPart(json=str(text)):
-            item = loads_object(text, path)
-            return [item] if item.get("type") == "reasoning" else []
-        case OpaquePart(_, text):
-            return [loads_object(text, path)]
-    return []
-
-
-def _natural_output(message: Message, hints: JsonObject, path: str) -> JsonObject:
-    call_id, content = message.tool_call_id, message.content
-    if not isinstance(content, tuple):
-        kind = hints.get("output", OUTPUTS[CALLS.default])
-        return {"type": kind, "call_id": call_id, "output": content or ""}
-    if len(content) == 1 and isinstance(content[0], OpaquePart) and not _is_block(content[0]):
-        return {"call_id": call_id, **loads_object(content[0].json, f"{path}[0]")}
-    parts = ((part, f"{path}[{i}]") for i, part in enumerate(content))
-    blocks = [block for part, at in parts for block in DIALECT.blocks(part, "input_text", at)]
-    return {
-        "type": hints.get("output", OUTPUTS[CALLS.default]),
-        "call_id": call_id,
-        "output": blocks,
-    }

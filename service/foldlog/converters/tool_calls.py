@@ -14,7 +14,7 @@ OTHER = "other"
 
 @dataclass(frozen=True, slots=True)
 class CallShape:
-    """Where a kind of call keeps its arguments, and in which member its name and arguments stand."""
+    """Which member of a call holds its arguments, and which one, if any, holds that."""
 
     arguments: str
     body: str | None = None
@@ -22,7 +22,7 @@ class CallShape:
 
 @dataclass(frozen=True, slots=True)
 class CallShapes:
-    """A provider's kinds of calls by their type, the default first, and the member that is the id."""
+    """A provider's kinds of calls by type, the default first, and the member that is the id."""
 
     id: str
     shapes: Mapping[str, CallShape]
