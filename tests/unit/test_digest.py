@@ -60,12 +60,8 @@ class Rule:
         match part:
             case {"text": said}:
                 return b"\1" + self.framed(said)
-            case {"attachment": {"sha256": digest, "mediaType": media, **rest}}:
-                size = rest.get("sizeBytes")
-                stated = b"\0" if size is None else b"\1" + self.number(int(size), 8)
-                raw = base64.b64decode(digest)
-                named = self.opt(rest.get("name"))
-                return b"\2" + self.number(len(raw), 4) + raw + self.framed(media) + named + stated
+            case {"attachment": attachment}:
+                return b"\2" + self.attachment(attachment)
             case {"reasoning": {"text": said}}:
                 return b"\3" + self.framed(said)
             case {"reasoning": {"json": said}}:
@@ -75,6 +71,18 @@ class Rule:
             case {"opaque": {"kind": kind, "json": said}}:
                 return b"\6" + self.framed(kind) + self.framed(said)
         return b"\0"
+
+    def attachment(self, attachment: dict[str, Any]) -> bytes:
+        raw = base64.b64decode(attachment["sha256"])
+        size = attachment.get("sizeBytes")
+        return b"".join(
+            [
+                self.number(len(raw), 4) + raw,
+                self.framed(attachment["mediaType"]),
+                self.opt(attachment.get("name")),
+                b"\0" if size is None else b"\1" + self.number(int(size), 8),
+            ]
+        )
 
     @staticmethod
     def number(value: int, width: int) -> bytes:
