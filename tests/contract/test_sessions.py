@@ -141,7 +141,8 @@ def test_an_unknown_session_is_not_found(stub: Any) -> None:
     log = Calls(stub, fresh_id())
     reads: list[Call] = [log.get, log.fold, log.events, log.lineage, log.verify, log.export]
     writes: list[Call] = [log.delete, log.snapshot, log.open_writer, log.update]
-    for call in (*reads, *writes, partial(log.append, user("x"))):
+    append: Call = partial(log.append, user("x"))
+    for call in [*reads, *writes, append]:
         with refused("SESSION_NOT_FOUND", session_id=log.session_id):
             call()
 
