@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 from uuid import UUID, uuid4
 
 from eventsourcing.application import Application
@@ -22,8 +21,8 @@ from foldlog.application.identity import DEFAULT_TENANT
 from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import Lanes
 from foldlog.application.mapper import SessionMapper
-from foldlog.application.reading import Reading
 from foldlog.application.readers import Readers
+from foldlog.application.reading import Reading
 from foldlog.application.retention import Retention
 from foldlog.application.rows import RowReader
 from foldlog.application.transfer import Transfer
@@ -31,7 +30,7 @@ from foldlog.application.watching import Watching
 from foldlog.application.writing import Writing
 from foldlog.core.errors import FoldlogError, InternalError
 from foldlog.persistence.factory import SessionFactory
-from foldlog.persistence.index import IndexPage, IndexQuery, SessionIndex
+from foldlog.persistence.index import IndexPage, IndexQuery
 from foldlog.persistence.store import Store
 from foldlog.settings import Settings
 
@@ -69,7 +68,7 @@ class SessionApplication(Application[UUID]):
         self.watching = Watching(services, self.lanes, self.feed, self.reading, tenant)
         self.transfer = Transfer(services, self.lanes, self.reading, self.writing, limits, tenant)
 
-    def construct_factory(self, env: Environment) -> InfrastructureFactory[SessionIndex]:
+    def construct_factory(self, env: Environment) -> InfrastructureFactory[Any]:
         """Return the factory of the store that was given."""
         return SessionFactory(env, self.store)
 
@@ -87,7 +86,7 @@ class SessionApplication(Application[UUID]):
         return await self._readers.run(self.store.index.list_sessions, query)
 
     def as_ours(self, error: BaseException) -> FoldlogError:
-        """Return an error as a caller may see it; a fault of ours is logged under an id and named by it."""
+        """Return an error as a caller may see it; a fault of ours is logged under an id."""
         if isinstance(error, FoldlogError):
             return error
         log_id = uuid4().hex
@@ -95,8 +94,7 @@ class SessionApplication(Application[UUID]):
             "call.failed",
             level="error",
             log_id=log_id,
-            error=repr(error),
-            trace="".join(traceback.format_exception(error)),
+            error=error,
         )
         return InternalError(log_id=log_id)
 

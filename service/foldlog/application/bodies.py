@@ -33,7 +33,10 @@ def message_of(encoded: bytes) -> Message:
 
 
 class Bodies:
-    """A cache of encoded FoldedMessages by row, bounded by bytes. Reading is blocking, looking is not."""
+    """A cache of encoded FoldedMessages by row, bounded by bytes.
+
+    Reading is blocking, looking is not.
+    """
 
     def __init__(self, reader: RowReader, max_bytes: int) -> None:
         self._reader = reader

@@ -1,10 +1,10 @@
-"""The check: can a request be derived from the log? By digests where they suffice, else by content."""
+"""The check: can a request be derived from the log? By digests if they suffice, else by content."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from foldlog import observability
 from foldlog.application.fold import Fold, Live
@@ -81,7 +81,7 @@ class Checking:
     ) -> None:
         kind = violation.kind.name.lower()
         name = "strict" if mode == CheckMode.CHECK_MODE_STRICT else "warn"
-        facts = {
+        facts: dict[str, str | int] = {
             "kind": kind,
             "index": violation.index,
             "request_length": violation.request_length,
@@ -94,7 +94,7 @@ class Checking:
         if self._previews:
             facts["extra"] = str([s.preview for s in violation.extra])
             facts["missing"] = str([s.preview for s in violation.missing])
-        observability.log("session.invariant.violation", level="warning", **facts)
+        observability.log("session.invariant.violation", "warning", **facts)  # type: ignore[arg-type]
         observability.metrics.violation(kind, name)
         observability.tracing.violation_event(**facts)
         if name == "strict":
@@ -194,10 +194,7 @@ class Case:
             return None
         if self._header_ref is None:
             return None
-        fold = Fold()
-        fold.header = self._header_ref
-        header = await self._reading.header_of(fold)
-        return header_from_proto(header) if header is not None else None
+        return header_from_proto(await self._reading.header_at(self._header_ref))
 
     async def _judge_extension(self) -> Judgement:
         prefix = self._request.prefix
@@ -209,14 +206,22 @@ class Case:
             return Judgement(False, None, True, self._next_seq, self._digest)
         new = await self._decoded()
         rest = self._entries[prefix.count + self._leading :]
-        if len(new) == len(rest) and all(_equal(m, e) for m, e in zip(new, rest, strict=True)):
-            if self._orphan is None and not self._request.HasField("header"):
-                return self._judgement(None)
+        is_equal = len(new) == len(rest) and all(map(_equal, new, rest))
+        if is_equal and self._orphan is None:
+            return self._judgement(await self._judge_header())
         known = await self._reading.contents(self._entries)
         covered = known[: prefix.count + self._leading]
         if prefix.leading_system and not self._leading:
             covered = [Message(Role.SYSTEM), *covered]
         return self._judgement(await self._judge_contents([*covered, *new], known))
+
+    async def _judge_header(self) -> Violation | None:
+        """Judge the header alone: the messages are those of the log."""
+        if not self._request.HasField("header"):
+            return None
+        violation = await self._judge_contents([], [])
+        count = len(self._entries)
+        return violation and replace(violation, index=count, request_length=count, log_length=count)
 
     @property
     def _leading(self) -> int:

@@ -1,4 +1,7 @@
-"""Heads and folds to checkpoints and back. A checkpoint holds no body and can always be made again."""
+"""Heads and folds to checkpoints and back.
+
+A checkpoint holds no body and can always be made again.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +124,7 @@ def _runs(entries: Sequence[Live], number: dict[UUID, int]) -> list[pb.SurfaceRu
 
 
 def standing(state: pb.FoldState, owners: Sequence[UUID]) -> list[tuple[int, int, RowRef]]:
-    """Return (position, seq, row) of each entry on the surface a checkpoint holds, in model order."""
+    """Return (position, seq, row) of each entry on a checkpoint's surface, in model order."""
     return [
         (run.position + i, run.seq + i, RowRef(owners[run.segment], run.version + i))
         for run in state.surface

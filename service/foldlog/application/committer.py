@@ -103,7 +103,7 @@ class Committer:
         return self._store.recorder.insert_events(rows) or ()
 
     async def _isolate(self, batch: list[Commit], owners: int, error: Exception) -> None:
-        """After a conflict, write each session's commits by themselves: only its own conflict fails it."""
+        """After a conflict, write each session by itself: only its own conflict fails it."""
         if owners == 1:
             if len(batch) == 1:
                 batch[0].on_failed(error)

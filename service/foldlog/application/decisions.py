@@ -1,4 +1,4 @@
-"""The decisions of the session aggregate: what a call writes, given the head. Pure but for building rows."""
+"""The decisions of the session aggregate: what a call writes, given the head."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The session aggregate: a head that stays small however long its log grows, and its domain events."""
+"""The session aggregate: a head that stays small however long its log, and its domain events."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -41,7 +42,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of an ancestor's rows that a session reads: versions 1 to to_version, seqs to to_seq."""
+    """An ancestor's rows that a session reads: versions 1 to to_version, seqs up to to_seq."""
 
     aggregate_id: UUID
     session_id: str
@@ -230,7 +231,7 @@ class Session(Aggregate):
         self.whole_from_seq = origin.whole_from_seq
 
     def version_of(self, seq: int) -> int | None:
-        """Return the newest version whose event has a seq up to this; None if the runs do not reach back."""
+        """Return the newest version up to a seq, or None if the runs do not reach back."""
         index = bisect_right(self.runs, seq, key=lambda run: run.seq) - 1
         if index < 0:
             return None
@@ -301,8 +302,8 @@ def build(
 ) -> list[Session.Event]:
     """Return the domain events of one call and move the head past them.
 
-    Each spec's envelope may hold replace, turns and dropped already. An event without a seq takes the
-    head's next; a row without a time takes now.
+    Each spec's envelope may hold replace, turns and dropped already. An event without a seq takes
+    the head's next; a row without a time takes now.
     """
     now = divmod(now_ns, 1_000_000_000)
     stamp = datetime.fromtimestamp(now[0], UTC)
@@ -319,16 +320,18 @@ def build(
             request = None
         version = head.version + 1
         seal(envelope, spec.body, head.key, head.chain, head.id, version)
-        events.append(_event(spec.kind, head.id, version, stamp, envelope))
+        events.append(domain_event(spec.kind, head.id, version, stamp, envelope))
         events[-1].mutate(head)
     return events
 
 
-def _event(
+def domain_event(
     kind: type[Session.Event], aggregate_id: UUID, version: int, stamp: datetime, envelope: Envelope
 ) -> Session.Event:
+    """Return a domain event of any kind. The package's metaclass makes the classes' signatures."""
     given = {"originator_topic": Session.TOPIC} if issubclass(kind, Aggregate.Created) else {}
-    return kind(
+    make = cast(Callable[..., Session.Event], kind)
+    return make(
         originator_id=aggregate_id,
         originator_version=version,
         timestamp=stamp,

@@ -131,7 +131,7 @@ def event_from(fields: Mapping[str, Any], number: int) -> RawEvent:
         raise InvalidFieldError.of(f"{path}.time", str(error)) from None
     if fields.get("dropped"):
         event.dropped = True
-        event.type = _type(fields, path)
+        event.type = _type(fields, path)  # type: ignore[assignment]
     else:
         event.body = _body(fields, path)
     replace = fields.get("replace")

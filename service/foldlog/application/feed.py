@@ -39,8 +39,9 @@ class Feed:
     async def start(self) -> None:
         """Begin to follow."""
         recorder, index = self._services.store.recorder, self._services.store.index
-        self._seen = await self._threads.run(recorder.max_notification_id) or 0
-        self._indexed = await self._threads.run(index.position) or 0
+        newest: int | None = await self._threads.run(recorder.max_notification_id)
+        indexed: int | None = await self._threads.run(index.position)
+        self._seen, self._indexed = newest or 0, indexed or 0
         self._tasks = [asyncio.create_task(self._follow())]
         if not self._services.is_exclusive:
             self._tasks.append(asyncio.create_task(self._listen()))
@@ -86,10 +87,10 @@ class Feed:
             try:
                 await self._step()
             except (FoldlogError, OSError) as error:
-                observability.log("feed.interrupted", level="warning", error=repr(error))
+                observability.log("feed.interrupted", level="warning", error=error)
                 await asyncio.sleep(self._poll_s)
-            except Exception as error:  # noqa: BLE001 - the follower outlives any fault
-                observability.log("feed.failed", level="error", error=repr(error))
+            except Exception as error:  # the follower outlives any fault
+                observability.log("feed.failed", level="error", error=error)
                 await asyncio.sleep(self._poll_s)
             await self._rest()
 
@@ -135,7 +136,8 @@ class Feed:
             await self._threads.run(self._projection.process, found)
             self._indexed = found[-1].id
         except IntegrityError:
-            self._indexed = await self._threads.run(index.position) or 0
+            reached: int | None = await self._threads.run(index.position)
+            self._indexed = reached or 0
         async with self._moved:
             self._moved.notify_all()
         return True

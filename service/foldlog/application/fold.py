@@ -1,4 +1,4 @@
-"""The fold of one session: its surface with digests, its header and its turns, kept up event by event."""
+"""The fold of one session: surface with digests, header and turns, kept up event by event."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ class Fold:
         self.header: HeaderRef | None = None
         self.turns = TurnState()
         self._running: list[bytes] = [ZERO]
-        self._forget_pairs()
+        self._called: set[str | None] = set()
+        self._paired = 0
+        self._orphan: Live | None = None
 
     def copy(self) -> Fold:
         """Return an independent fold that shares the entries."""
@@ -131,8 +133,9 @@ class Fold:
         self.next_seq = event.seq + 1
 
     def _place(self, live: Live, replace: PositionRange | None) -> list[Live]:
+        shadowed: list[Live] = []
         if replace is None:
-            index, shadowed = self.surface.insert(live), []
+            index = self.surface.insert(live)
         else:
             index, shadowed = self.surface.replace(live, replace.stop)
             self.replaces.append(Shadow(live.seq, replace.start, replace.stop))
@@ -143,7 +146,10 @@ class Fold:
         return shadowed
 
     def first_orphan(self) -> Live | None:
-        """Return the first result on the surface that answers no call before it. O(new) once computed."""
+        """Return the first result on the surface that answers no call before it.
+
+        O(new) once computed.
+        """
         entries = self.surface.entries
         while self._orphan is None and self._paired < len(entries):
             entry = entries[self._paired]
@@ -157,9 +163,7 @@ class Fold:
         return self._orphan
 
     def _forget_pairs(self) -> None:
-        self._called: set[str | None] = set()
-        self._paired = 0
-        self._orphan: Live | None = None
+        self._called, self._paired, self._orphan = set(), 0, None
 
     @property
     def has_leading_system(self) -> bool:
@@ -167,7 +171,7 @@ class Fold:
         return len(self.surface) > 0 and self.surface[0].role == Role.SYSTEM
 
     def digest(self, count: int | None = None) -> tuple[int, bytes, bool]:
-        """Return (count, digest, leading_system) over the first messages, a leading system one left out.
+        """Return (count, digest, leading_system) over the first messages but a leading system one.
 
         The count must not exceed the number of messages after it. O(1) once computed.
         """
@@ -213,7 +217,7 @@ class Marks:
         self._shadows = [s for s in fold.replaces if holds(self._active, s.seq)]
 
     def undone_by(self, seq: int) -> int | None:
-        """Return the seq of the rewind that undid an event for the time being, or None if it counts."""
+        """Return the seq of the rewind that undid an event, or None if it counts now."""
         if holds(self._active, seq) or any(r.seq == seq for r in self._rewinds):
             return None
         cause = None

@@ -21,13 +21,12 @@ from foldlog.internal.v1.storage_pb2 import Checkpoint, FoldState
 from foldlog.persistence.rows import SessionStoredEvent
 from foldlog.persistence.store import Store
 
-
 NEWEST = 2**62
 
 
 @dataclass(slots=True)
 class Opened:
-    """A session as it was read: its head, and what its fold is made from without reading a row again."""
+    """A session as it was read: its head, and what its fold is made from."""
 
     head: Session
     base: FoldState | None
@@ -53,7 +52,10 @@ class History:
         self.reader = reader
 
     def open(self, aggregate_id: UUID, tenant: str) -> Opened:
-        """Read a session: its newest checkpoint and the rows after it. A session without rows is blank."""
+        """Read a session: its newest checkpoint and the rows after it.
+
+        A session without rows is blank.
+        """
         checkpoint = self._checkpoint(aggregate_id, None)
         base = None
         head = Session.blank(aggregate_id, tenant)
@@ -83,7 +85,10 @@ class History:
         return fold
 
     def fold_at(self, head: Session, seq: int) -> Fold:
-        """Return the fold after a seq. Raises HistoryDroppedError where it needs a dropped event."""
+        """Return the fold after a seq.
+
+        Raises HistoryDroppedError where it needs a dropped event.
+        """
         fold = self.fold_of(self.reader.cut(spans_of(head), seq))
         fold.next_seq = seq + 1
         for live in fold.surface:
@@ -92,7 +97,7 @@ class History:
         return fold
 
     def fold_of(self, spans: Sequence[Segment], independent: bool = False) -> Fold:
-        """Return the fold at the end of a lineage, from its newest checkpoint or from the first row."""
+        """Return the fold at a lineage's end, from its newest checkpoint or from its first row."""
         index, version, base = 0, 0, None
         if not independent:
             index, version, base = self._base(spans)
@@ -165,8 +170,8 @@ class History:
             wanted.setdefault(row.aggregate_id, []).append(row.version)
         found: dict[RowRef, Live | None] = {}
         for owner, versions in wanted.items():
-            for row in self.reader.some(owner, versions):
-                found[row.ref] = passed(row).live
+            for stored in self.reader.some(owner, versions):
+                found[stored.ref] = passed(stored).live
         entries = [live for _, _, ref in places if (live := found[ref]) is not None]
         return fold_from(base, owners, entries)
 

@@ -53,7 +53,10 @@ class Incoming:
 
 
 def incoming_events(events: Sequence[RawNewEvent], limits: Limits) -> list[Incoming]:
-    """Return a batch's events. Raises InvalidFieldError or TooLargeError naming the index and the field."""
+    """Return a batch's events.
+
+    Raises InvalidFieldError or TooLargeError naming the index and the field.
+    """
     if not events:
         raise InvalidFieldError.of("events", "at least one event is required")
     require_size("events", len(events), limits.batch_events)
@@ -68,7 +71,7 @@ def require_size(field: str, size: int, limit: int) -> None:
 
 
 def _incoming(event: RawNewEvent, path: str, limits: Limits) -> Incoming:
-    body, type_, message = judged_body(event.body, path, limits)
+    _, type_, message = judged_body(event.body, path, limits)
     if type_ is EventType.REWIND:
         raise InvalidFieldError.of(f"{path}.body.rewind", "rewinds are written by RewindSession")
     replace, allow_empty = None, False
@@ -83,7 +86,10 @@ def _incoming(event: RawNewEvent, path: str, limits: Limits) -> Incoming:
 def judged_body(
     encoded: bytes, path: str, limits: Limits
 ) -> tuple[EventBody, EventType, Message | None]:
-    """Return a body decoded, its type, and its message if it is a surface event's. Raises InvalidFieldError."""
+    """Return a body decoded, its type, and its message if it is a surface event's.
+
+    Raises InvalidFieldError.
+    """
     require_size(f"{path}.body", len(encoded), limits.event_bytes)
     try:
         body = EventBody.FromString(encoded)

@@ -1,7 +1,7 @@
 """A session in this process: its committed head and fold, and the writes under way.
 
-Writes are decided in the order of arrival on a head that runs ahead of the store, so that many may be
-in flight. When a commit fails, everything decided on it is decided again, in the same order, on the
+Writes are decided in the order of arrival on a head that runs ahead of the store, so that many
+may be in flight. When a commit fails, everything decided on it is decided again, in the same order, on the
 head as the store has it.
 """
 
@@ -41,7 +41,10 @@ def _seen(future: asyncio.Future[Any]) -> None:
 
 @dataclass(slots=True)
 class Decided:
-    """What a write came to: rows to store, and the answer once they are. No rows: the answer stands."""
+    """What a write came to: rows to store, and the answer once they are.
+
+    No rows: the answer stands.
+    """
 
     answer: Any
     events: Sequence[Session.Event] = ()
@@ -100,7 +103,7 @@ class Services:
 
 
 def matches(answered: Answered, request: RequestKey) -> bool:
-    """Return whether a request asks for what was answered; a restored one does not tell what it asked."""
+    """Return whether a request asks for what was answered; a restored one does not tell."""
     return not answered.digest or answered.digest == request.digest
 
 
@@ -164,7 +167,8 @@ class Lane:
         """Make the fold from the store, and let it take in what was stored meanwhile."""
         services = self.services
         while self.fold is None:
-            self._journal = journal = []
+            journal: list[Passed] = []
+            self._journal = journal
             opened = self._opened
             if opened is None:
                 opened = await services.readers.run(services.history.open, self.id, self.tenant)
@@ -236,7 +240,10 @@ class Lane:
             watcher.set()
 
     async def answered(self, request: RequestKey) -> Answered | None:
-        """Return where a request was answered, if it was. Raises RequestIdReusedError if it was another."""
+        """Return where a request was answered, if it was.
+
+        Raises RequestIdReusedError if it was another.
+        """
         found = self.head.requests.get(request.request_id) or await self._find(request.request_id)
         if found is not None and not matches(found, request):
             raise RequestIdReusedError(request_id=request.request_id)
@@ -405,7 +412,10 @@ class Lane:
         write.is_confirmed = True
 
     async def _recover(self, error: Exception) -> None:
-        """After a failed commit: see what the store has, then go on. A store that is away fails all."""
+        """After a failed commit: see what the store has, then go on.
+
+        A store that is away fails all.
+        """
         if isinstance(error, IntegrityError):
             await self._catch_up()
             self._give_up()

@@ -1,11 +1,12 @@
-"""The lanes of a process: found by session, pinned while in use, forgotten when memory runs short."""
+"""The lanes of a process: found by session, pinned in use, forgotten when memory runs short."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 from uuid import UUID
 
 from foldlog import observability
@@ -79,19 +80,19 @@ class Lanes:
             fold = await lane.current_fold()
             head, copy = lane.head.copy(), fold.copy()
             await self._services.readers.run(self._services.history.save_checkpoint, head, copy)
-        except Exception as error:  # noqa: BLE001 - a cache: its loss costs time only
+        except Exception as error:  # a cache: its loss costs time only
             observability.log(
                 "checkpoint.failed",
                 level="warning",
                 session=lane.head.session_id,
-                error=repr(error),
+                error=error,
             )
         finally:
             lane.pins -= 1
 
-    def in_background(self, coroutine: object) -> None:
+    def in_background(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine that nobody waits for."""
-        task = asyncio.get_running_loop().create_task(coroutine)  # type: ignore[arg-type]
+        task = asyncio.get_running_loop().create_task(coroutine)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 

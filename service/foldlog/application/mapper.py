@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from eventsourcing.domain import Aggregate, DomainEventProtocol
+from eventsourcing.domain import DomainEventProtocol
 from eventsourcing.persistence import JSONTranscoder, Mapper, StoredEvent
 
+from foldlog.application import domain
 from foldlog.application.domain import TOPICS, Session
 from foldlog.application.identity import DEFAULT_TENANT
 from foldlog.internal.v1.storage_pb2 import Envelope
-from foldlog.persistence.rows import SessionStoredEvent
+from foldlog.persistence.rows import SessionStoredEvent, row_id
 
 
 class SessionMapper(Mapper[UUID]):
@@ -51,11 +52,5 @@ def domain_event(row: StoredEvent, envelope: Envelope | None = None) -> Session.
     if envelope is None:
         envelope = Envelope.FromString(row.state)
     kind = TOPICS.get(row.topic, Session.Fact)
-    given = {"originator_topic": Session.TOPIC} if issubclass(kind, Aggregate.Created) else {}
-    return kind(
-        originator_id=row.originator_id,
-        originator_version=row.originator_version,
-        timestamp=datetime.fromtimestamp(envelope.written_ns // 1_000_000_000, UTC),
-        envelope=envelope,
-        **given,
-    )
+    stamp = datetime.fromtimestamp(envelope.written_ns // 1_000_000_000, UTC)
+    return domain.domain_event(kind, row_id(row), row.originator_version, stamp, envelope)

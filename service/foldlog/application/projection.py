@@ -39,7 +39,10 @@ class IndexProjection(Projection[SessionIndex]):
         self.view.apply([change], tracking)
 
     def process(self, notifications: Sequence[Notification]) -> None:
-        """Apply a stretch of the feed in one transaction. Raises IntegrityError if another was faster."""
+        """Apply a stretch of the feed in one transaction.
+
+        Raises IntegrityError if another was faster.
+        """
         tracking = Tracking(INDEX_NAME, notifications[-1].id)
         self.view.apply(list(coalesced(notifications)), tracking)
 

@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
+from google.protobuf.message import DecodeError
+
 from foldlog.application import decisions
 from foldlog.application.bodies import Bodies, message_of
 from foldlog.application.domain import Segment, Session
-from foldlog.application.fold import Fold, Live, Marks, RowRef
+from foldlog.application.fold import Fold, HeaderRef, Live, Marks, RowRef
 from foldlog.application.history import spans_of
 from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import Lanes
@@ -141,7 +143,7 @@ class Reading:
     async def messages(
         self, entries: Sequence[Live], *, chunk: int = CHUNK_MESSAGES
     ) -> AsyncIterator[list[bytes]]:
-        """Yield the entries' encoded FoldedMessages in order, in pieces bounded by count and bytes."""
+        """Yield the entries' encoded FoldedMessages in pieces bounded by count and bytes."""
         for start in range(0, len(entries), chunk):
             part = entries[start : start + chunk]
             found = self._bodies.known(part)
@@ -177,18 +179,14 @@ class Reading:
     async def header(self, session_id: str, at_seq: int | None) -> tuple[RequestHeader, int, int]:
         """Return (header, its seq, next_seq)."""
         folded = await self.fold(session_id, at_seq)
-        header = await self.header_of(folded.fold)
-        if header is None:
+        ref = folded.fold.header
+        if ref is None:
             raise HeaderMissingError(session_id=session_id)
-        assert folded.fold.header is not None
-        return header, folded.fold.header.seq, folded.next_seq
+        return await self.header_at(ref), ref.seq, folded.next_seq
 
-    async def header_of(self, fold: Fold) -> RequestHeader | None:
-        """Return the header a fold points to."""
-        if fold.header is None:
-            return None
-        ref = fold.header.row
-        row = await self._services.readers.run(self._row, ref)
+    async def header_at(self, ref: HeaderRef) -> RequestHeader:
+        """Return the header that a fold points to."""
+        row = await self._services.readers.run(self._row, ref.row)
         return EventBody.FromString(row.envelope.body).request_header
 
     def _row(self, ref: RowRef) -> Row:
@@ -355,7 +353,7 @@ def _verify_row(
 ) -> None:
     try:
         envelope = Envelope.FromString(state)
-    except Exception:  # noqa: BLE001 - any damage at all
+    except DecodeError:
         verdict.faults.append(Fault(span.session_id, None, f"row {version} does not decode"))
         return
     seq = envelope.seq if topic == Session.Event.TOPIC else None

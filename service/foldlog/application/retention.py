@@ -116,14 +116,14 @@ class Retention:
 
 
 def tombstone(envelope: Envelope) -> bytes:
-    """Return a row's state without its body: seq, type, time, position, commitment and chain stay."""
+    """Return a row's state without its body; all else stays."""
     envelope.ClearField("body")
     envelope.dropped = True
     return envelope.SerializeToString()
 
 
 def whole_from(fold: Fold) -> int:
-    """Return the seq from which every state needs only what is on the surface now, or came after it."""
+    """Return the seq from which every state needs only what is on the surface now."""
     newest: Sequence[int] = [
         fold.replaces[-1].seq if fold.replaces else 0,
         fold.rewinds[-1].seq if fold.rewinds else 0,

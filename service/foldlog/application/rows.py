@@ -18,6 +18,7 @@ from foldlog.core.errors import EventCorruptError
 from foldlog.core.event import SURFACE_TYPES, EventType, PositionRange
 from foldlog.core.message import Message
 from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
+from foldlog.persistence.rows import row_id
 from foldlog.persistence.store import Store
 from foldlog.v1.event_pb2 import EventBody
 
@@ -105,13 +106,14 @@ class RowReader:
             ) from error
         if len(self._origins) >= 10_000:
             self._origins.pop(next(iter(self._origins)))
-        self._origins[first_row.originator_id] = (origin.session_id, origin.key)
+        self._origins[row_id(first_row)] = (origin.session_id, origin.key)
 
     def decode(self, stored: StoredEvent, near_seq: int) -> Row:
         """Return a row, decoded and checked. `near_seq` names it where it does not decode."""
         if stored.originator_version == 1:
             self.learn(stored)
-        session_id, key = self.origin(stored.originator_id)
+        aggregate_id = row_id(stored)
+        session_id, key = self.origin(aggregate_id)
         try:
             envelope = Envelope.FromString(stored.state)
         except DecodeError as error:
@@ -122,7 +124,7 @@ class RowReader:
             raise EventCorruptError(
                 session_id=session_id, seq=envelope.seq, damage="it does not match its commitment"
             )
-        ref = RowRef(stored.originator_id, stored.originator_version)
+        ref = RowRef(aggregate_id, stored.originator_version)
         return Row(ref, stored.topic, envelope)
 
     def page(
@@ -186,7 +188,7 @@ class RowReader:
     def version_up_to(self, span: Segment, seq: int) -> int:
         """Return the newest version in a span at which no event is past a seq; 0 if there is none.
 
-        Binary search: seqs never fall from version to version, and a fact carries the next_seq of its time.
+        Binary search: seqs never fall from version to version, and a fact carries its next_seq.
         """
         low, high = 0, span.to_version
         while low < high:

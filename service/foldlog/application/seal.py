@@ -17,7 +17,7 @@ def commitment(key: bytes, body: bytes) -> bytes:
 
 
 def chain_value(previous: bytes, aggregate_id: UUID, version: int, envelope: Envelope) -> bytes:
-    """Return the chain value of a row whose envelope has its commitment, and neither body nor chain."""
+    """Return the chain value of a row; its envelope has a commitment, no body and no chain."""
     sealed = envelope.SerializeToString(deterministic=True)
     return sha256(previous + aggregate_id.bytes + version.to_bytes(8) + sealed).digest()
 

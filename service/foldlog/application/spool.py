@@ -1,4 +1,4 @@
-"""A spool: events to restore, judged one by one and kept in a temporary file until all are there."""
+"""A spool: events to restore, judged one by one and kept in a file until all are there."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Spool:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._file = tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES)
+        self._file = tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES)  # noqa: SIM115 - closed by us
         self._request_starts: list[int] = []
         self._request_ids: set[str] = set()
         self._size = 0
@@ -70,7 +70,7 @@ class Spool:
         if not event.dropped:
             _, type_, _ = judged_body(event.body, path, self._limits)
             return type_
-        if event.type not in SURFACE_TYPES:
+        if int(event.type) not in SURFACE_TYPES:
             raise InvalidFieldError.of(f"{path}.dropped", "only surface events can be dropped")
         self.dropped.append(event.seq)
         return event.type
@@ -117,7 +117,7 @@ class Spool:
 
 
 class Rehearsal:
-    """Follows a spool's events on a fold, for what replaces shadow and which turns rewinds leave open."""
+    """Follows a spool's events on a fold: what replaces shadow, which turns rewinds leave open."""
 
     def __init__(self, fold: Fold, older: Callable[[int], Fold]) -> None:
         self._base = fold

@@ -336,11 +336,11 @@ def _closing(head: Session, file: File) -> Iterator[RowSpec]:
     """Yield the fact that carries dropped ranges, or a next_seq beyond the last event's."""
     if not _needs_closing(file):
         return
-    assert file.header is not None and file.end is not None
-    next_seq = file.end.get("next_seq")
+    header, end = file.header or {}, file.end or {}
+    next_seq = end.get("next_seq")
     if not isinstance(next_seq, int) or not head.next_seq <= next_seq < 2**62:
         raise InvalidFieldError.of(f"line {file.lines}.next_seq", "it is below the events'")
-    whole = file.header.get("whole_from_seq", 0)
+    whole = header.get("whole_from_seq", 0)
     dropped = pb.HistoryDroppedFact(
         whole_from_seq=whole if isinstance(whole, int) else 0,
         dropped=decisions.seq_ranges(file.spool.dropped),

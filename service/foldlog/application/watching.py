@@ -87,7 +87,8 @@ class Watching:
         yield CaughtUp(caught_up_at)
         while True:
             woken.clear()
-            async for topic, envelope, version in self._after(lane, version):
+            async for topic, envelope, reached in self._after(lane, version):
+                version = reached
                 if topic == Session.Event.TOPIC:
                     if envelope.seq >= from_seq:
                         yield envelope
@@ -115,7 +116,7 @@ class Watching:
             yield batch
 
     async def _after(self, lane: Lane, version: int) -> AsyncIterator[tuple[str, Envelope, int]]:
-        """Yield (topic, envelope, version) of the rows after a version, from memory where it reaches."""
+        """Yield (topic, envelope, version) of rows after a version, from memory if it reaches."""
         while version < lane.head.version:
             known = [row for row in lane.tail if row[0] > version]
             if known and known[0][0] == version + 1:

@@ -42,7 +42,10 @@ class Writing:
     # What every write shares
 
     def request(self, request_id: str, *content: bytes) -> RequestKey:
-        """Return a write's key. Without an id the service makes one, so that its own retries are known."""
+        """Return a write's key.
+
+        Without an id the service makes one, so that its own retries are known.
+        """
         validate_request_id(request_id, self._limits.request_id_bytes)
         return RequestKey(request_id or f"~{uuid4().hex}", content_digest(content))
 

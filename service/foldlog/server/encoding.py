@@ -45,7 +45,7 @@ def session(head: Head) -> session_pb2.Session:
 
 
 def listed(row: IndexRow) -> session_pb2.Session:
-    """Return an entry of the index as the session callers see; epoch and open turn are not in it."""
+    """Return an entry of the index as callers see it; epoch and open turn are not in it."""
     found = session_pb2.Session(
         session_id=row.session_id,
         next_seq=row.next_seq,

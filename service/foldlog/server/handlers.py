@@ -1,4 +1,4 @@
-"""Between gRPC and the servicer: decoding without surprises, one place for errors, spans, metrics."""
+"""Between gRPC and the servicer: decoding, errors, spans and metrics in one place."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Handlers:
         handlers = {name: self._handler(name, rpc) for name, rpc in rpcs.items()}
         return grpc.method_handlers_generic_handler(SERVICE, handlers)
 
-    def _handler(self, name: str, rpc: Rpc) -> grpc.RpcMethodHandler:
+    def _handler(self, name: str, rpc: Rpc) -> grpc.RpcMethodHandler[Any, Any]:
         make = {
             (False, False): grpc.unary_unary_rpc_method_handler,
             (False, True): grpc.unary_stream_rpc_method_handler,
@@ -107,7 +107,7 @@ class Handlers:
             request: Any, context: aio.ServicerContext[Any, Any]
         ) -> AsyncIterator[Any]:
             async with _Call(self._app, name, context):
-                items: AsyncIterator[Any] = rpc.method(_checked(request, rpc))  # type: ignore[assignment]
+                items: Any = rpc.method(_checked(request, rpc))
                 if rpc.is_endless:
                     items = self._until_stopped(items)
                 async for item in items:
@@ -121,7 +121,7 @@ class Handlers:
         upcoming: asyncio.Future[Any] | None = None
         try:
             while True:
-                upcoming = asyncio.ensure_future(anext(items))  # type: ignore[arg-type]
+                upcoming = asyncio.ensure_future(anext(items))
                 await asyncio.wait((upcoming, stopped), return_when=asyncio.FIRST_COMPLETED)
                 if not upcoming.done():
                     raise ShuttingDownError

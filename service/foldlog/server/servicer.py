@@ -12,13 +12,13 @@ from foldlog.application.decisions import Guard
 from foldlog.application.incoming import require_size, time_of
 from foldlog.application.watching import CaughtUp
 from foldlog.core.errors import InvalidFieldError
-from foldlog.core.message import Role
+from foldlog.core.event import TYPE_OF_ROLE
 from foldlog.internal.v1 import raw_pb2 as raw
 from foldlog.internal.v1.storage_pb2 import Envelope
 from foldlog.persistence.index import IndexQuery, Instant
 from foldlog.server import encoding
 from foldlog.server.handlers import Rpc
-from foldlog.server.stream import AppendStream, guard_of, write_of
+from foldlog.server.stream import AppendStream, write_of
 from foldlog.v1 import event_pb2, message_pb2, session_pb2
 from foldlog.v1 import service_pb2 as pb
 
@@ -409,7 +409,7 @@ def _instant(request: pb.ListSessionsRequest, field: str) -> Instant | None:
 
 
 def _seeded(message: message_pb2.Message, path: str) -> raw.RawNewEvent:
-    if message.role not in (Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL):
+    if int(message.role) not in TYPE_OF_ROLE:
         raise InvalidFieldError.of(f"{path}.role", f"{message.role} is no known role")
     event = raw.RawNewEvent(body=event_pb2.EventBody(message=message).SerializeToString())
     if message.HasField("create_time"):

@@ -10,7 +10,7 @@ from foldlog.application.application import SessionApplication
 from foldlog.application.decisions import Guard
 from foldlog.application.domain import Session
 from foldlog.application.identity import DEFAULT_TENANT
-from foldlog.application.incoming import content_digest, incoming_events
+from foldlog.application.incoming import incoming_events
 from foldlog.application.lane import Decided, Lane, Write
 from foldlog.core.errors import FoldlogError, InvalidFieldError, PreviousBatchFailedError
 from foldlog.internal.v1.raw_pb2 import RawAppendEventsRequest, RawAppendStreamRequest
