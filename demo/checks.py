@@ -10,11 +10,11 @@ from foldlog import (
     Client,
     Header,
     Message,
-    RequestNotDerivableError,
     Role,
     Session,
     Violation,
     ViolationKind,
+    errors,
     replacing,
     user,
 )
@@ -137,6 +137,6 @@ def _claim_strict(screen: Screen, session: Session, wrong: Case) -> None:
     try:
         session.check(wrong.messages, mode="strict")
         refused = ""
-    except RequestNotDerivableError as error:
+    except errors.RequestNotDerivableError as error:
         refused = f"RequestNotDerivableError: {error}"
     screen.claim(bool(refused), "in mode strict the call fails, so that nothing is sent", refused)

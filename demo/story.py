@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from foldlog import Appended, Client, FoldedMessage, Message, Session, StaleWriterError
+from foldlog import Appended, Client, FoldedMessage, Message, Session, errors
 
 from demo import checks
 from demo.screen import Screen
@@ -225,7 +225,7 @@ class Story:
         self.screen.claim(
             child.messages() == session.messages(at_seq=other.at_seq),
             f"forked at seq {other.at_seq} in {1000 * took:.0f} ms, as one stored row",
-            f"the child reads {self.researcher.size_bytes / 1000:.0f} kB of its parent where they are",
+            f"the child reads {self.researcher.size_bytes / 1000:.0f} kB of its parent in place",
         )
         replay(child, other.batches)
         difference = session.diff(child)
@@ -278,7 +278,7 @@ def _answer(batch: Batch) -> Appended:
 def _refusal(call: Callable[[], object]) -> str | None:
     try:
         call()
-    except StaleWriterError as error:
+    except errors.StaleWriterError as error:
         return f"{error.reason}: {error}"
     return None
 

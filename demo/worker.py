@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-from foldlog import Appended, Client, ConnectionLostError, Session
+from foldlog import Appended, Client, Session, errors
 
 from demo.transcripts import Batch, Transcript
 
@@ -56,7 +56,7 @@ class DoomedWorker:
             self.in_flight = batch
             try:
                 answer = append(session, batch)
-            except ConnectionLostError:
+            except errors.ConnectionLostError:
                 return
             self.acknowledged.append((batch, answer))
             if len(self.acknowledged) == self._alarm_after:
