@@ -71,10 +71,18 @@ def folded_document(folded: FoldedMessage) -> Document:
     where = _given(
         seq=folded.seq,
         position=folded.position,
-        time=folded.time.isoformat(),
+        time=_time(folded.time_ns),
         group=folded.group,
     )
     return where | message_document(folded.message)
+
+
+def _time(time_ns: int) -> str:
+    """Return a time in UTC with all its nanoseconds."""
+    from foldlog.codec import datetime_of
+
+    seconds = datetime_of(time_ns).replace(tzinfo=None).isoformat(timespec="seconds")
+    return f"{seconds}.{time_ns % 1_000_000_000:09d}Z"
 
 
 def event_document(event: Event) -> Document:
@@ -84,7 +92,7 @@ def event_document(event: Event) -> Document:
     return _given(
         seq=event.seq,
         type=type_name(event.type),
-        time=event.time.isoformat(),
+        time=_time(event.time_ns),
         position=event.position,
         replaces=list(event.replace.shadowed_seqs) if event.replace else None,
         state=event.state.name.lower() if event.state else None,
@@ -128,8 +136,8 @@ def session_document(info: SessionInfo) -> Document:
         next_seq=info.next_seq,
         labels=dict(info.labels),
         metadata_json=info.metadata_json or None,
-        create_time=info.create_time.isoformat(),
-        update_time=info.update_time.isoformat(),
+        create_time=_time(info.create_time_ns),
+        update_time=_time(info.update_time_ns),
         parent={"session_id": parent.session_id, "at_seq": parent.at_seq} if parent else None,
         writer_epoch=info.writer_epoch or None,
         open_turn_seq=info.open_turn_seq,

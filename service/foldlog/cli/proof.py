@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -71,7 +71,7 @@ def check(
             byte_exact=byte_exact,
             independent=independent,
         )
-    _print_found(found, given, compared is not None, as_json)
+    _print_found(found, given if header else replace(given, header=None), compared, as_json)
     if not found.ok:
         raise typer.Exit(Outcome.FINDING)
 
@@ -89,10 +89,11 @@ def _comparable_header(session: Session, given: Given, at: int | None) -> Header
     return given.header
 
 
-def _print_found(found: CheckResult, given: Given, with_header: bool, as_json: bool) -> None:
+def _print_found(found: CheckResult, given: Given, compared: Header | None, as_json: bool) -> None:
     from foldlog.cli.documents import violation_document
     from foldlog.cli.terminal import print_json, put
 
+    with_header = compared is not None
     if as_json:
         violation = violation_document(found.violation) if found.violation else None
         print_json(
@@ -113,7 +114,7 @@ def _print_found(found: CheckResult, given: Given, with_header: bool, as_json: b
         what = f"{len(given.messages)} messages{' and the header' if with_header else ''}"
         typer.secho(f"✓ The request can be derived from the log: {what}.", fg="green")
         if given.header is not None and not with_header:
-            typer.echo("  Its header was not compared.", err=True)
+            typer.echo("  Its header was not compared: the log has none.", err=True)
 
 
 def verify(session: SessionId, address: Address = "", as_json: AsJson = False) -> None:

@@ -78,17 +78,15 @@ def serve(settings: Settings) -> None:
     """
     from eventsourcing.persistence import PersistenceError
 
-    from foldlog import observability
     from foldlog.server.run import run
 
     _require_address(settings.listen)
     try:
-        observability.setup(settings)
         run(settings, ready=lambda address: _announce(settings, address))
-    except PersistenceError as error:
+    except (PersistenceError, ValueError, ImportError) as error:
         raise _database_trouble(error) from None
     except OSError as error:
-        raise CommandError(f"cannot serve at {settings.listen}: {error}") from None
+        raise CommandError(f"{error}. Is it in use? Another one: --listen HOST:PORT") from None
 
 
 def _require_address(listen: str) -> None:
@@ -134,8 +132,10 @@ def _without_password(url: str) -> str:
 def _database_trouble(error: Exception) -> CommandError:
     from foldlog.persistence.errors import is_unavailable
 
-    outcome = Outcome.UNREACHABLE if is_unavailable(error) else Outcome.BAD_INPUT
-    return CommandError(f"the database cannot be used: {' '.join(str(error).split())}", outcome)
+    said = f"the database cannot be used: {' '.join(str(error).split())}."
+    if not is_unavailable(error):
+        return CommandError(said)
+    return CommandError(f"{said} Find out why with: foldlog doctor", Outcome.UNREACHABLE)
 
 
 def migrate(
@@ -154,7 +154,7 @@ def migrate(
     settings = settings_from({"database_url": database_url})
     try:
         applied = schema.migrate(settings.database_url)
-    except (PersistenceError, OSError, ImportError) as error:
+    except (PersistenceError, ValueError, OSError, ImportError) as error:
         raise _database_trouble(error) from None
     for name in applied:
         typer.echo(f"applied {name}")

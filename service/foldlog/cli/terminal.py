@@ -66,7 +66,7 @@ def put(renderable: RenderableType) -> None:
         return
     with console.capture() as captured:
         console.print(renderable)
-    lines = captured.get().splitlines()
+    lines = captured.get().removesuffix("\n").split("\n")
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in lines))
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from foldlog.cli.documents import role_name
-from foldlog.cli.items import Entry, Item, Remark
+from foldlog.cli.items import Beginning, Entry, Item, Remark
 from foldlog.cli.terminal import printable, printable_lines
 from foldlog.core.message import (
     AttachmentPart,
@@ -37,8 +37,9 @@ ROLE_STYLES: dict[int, str] = {
 }
 FADED = "dim strike"
 MARGIN = "dim"
+SEQ_WIDTH = 5
 # How much is shown unless everything is asked for.
-RESULT_LINES = 12
+RESULT_LINES = 8
 RESULT_CHARACTERS = 2_000
 ARGUMENT_CHARACTERS = 60
 ARGUMENTS_CHARACTERS = 200
@@ -88,7 +89,7 @@ class Transcript:
     def _lines(self, entry: Entry) -> Iterator[Text]:
         message = entry.message
         if message.tool_call_id is not None:
-            yield self._answered(message)
+            yield self._answered(entry)
         if message.reasoning:
             yield Text(printable_lines(message.reasoning), "dim italic")
         placed = yield from self._content(message)
@@ -132,8 +133,8 @@ class Transcript:
         if not text:
             return Text("empty text", "dim italic")
         if self.is_full or role != Role.TOOL:
-            return Text(printable_lines(text))
-        return _abbreviated(text)
+            return Text(printable_lines(text.rstrip("\n")))
+        return _abbreviated(text.rstrip("\n"))
 
     def _call(self, call: ToolCall) -> Text:
         said = Text.assemble(("→ ", "bold"), (printable(call.name or "unnamed"), "bold"))
@@ -141,28 +142,31 @@ class Transcript:
         said.append(f"({printable(arguments if self.is_full else _arguments(arguments))})")
         return said.append(f"  {printable(call.id or 'without id')}", "dim")
 
-    def _answered(self, message: Message) -> Text:
+    def _answered(self, entry: Entry) -> Text:
+        message = entry.message
         name = f"{printable(message.name)} " if message.name else ""
         said = Text(f"← {name}", "bold").append(printable(message.tool_call_id or ""), "dim")
         caller = self._callers.get(message.tool_call_id or "")
         if caller is not None:
             return said.append(f" of {caller}", "dim")
-        return said.append("  answers no call above", "red") if self.knows_all else said
+        is_orphan = self.knows_all and not entry.gone
+        return said.append("  answers no call above", "red") if is_orphan else said
 
 
 def _remark(remark: Remark) -> RenderableType:
-    rows = _grid()
-    said = Text(f"· {printable(remark.text)}", FADED if remark.gone else MARGIN)
-    if remark.gone:
-        said.append(f"  {remark.gone}", "dim italic")
     seq = "" if remark.seq is None else str(remark.seq)
-    rows.add_row(Text(seq, MARGIN), "", "", said)
-    return rows
+    said = Text.assemble(
+        "\n" if isinstance(remark, Beginning) and remark.is_turn else "",
+        (f"{seq:>{SEQ_WIDTH}}   ", MARGIN),
+        ("· ", MARGIN),
+        (printable(remark.text), FADED if remark.gone else MARGIN),
+    )
+    return said.append(f"  {remark.gone}", "dim italic") if remark.gone else said
 
 
 def _grid() -> Table:
     rows = Table.grid(padding=(0, 1))
-    rows.add_column(width=6, justify="right", no_wrap=True, overflow="fold")
+    rows.add_column(width=SEQ_WIDTH, justify="right", no_wrap=True, overflow="fold")
     rows.add_column(width=1)
     rows.add_column(width=9, no_wrap=True)
     rows.add_column(overflow="fold")

@@ -12,6 +12,7 @@ from foldlog.cli.documents import role_name
 from foldlog.cli.terminal import printable
 from foldlog.cli.transcript import ROLE_STYLES
 from foldlog.core.invariant import Sketch, Violation, ViolationKind
+from foldlog.core.message import Role
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -54,13 +55,14 @@ UNKNOWN = ("A kind of a newer release.", "Upgrade this client.")
 def explained(violation: Violation) -> RenderableType:
     """Return the kind, the place, what differs, and what to do."""
     meaning, advice = MEANING.get(violation.kind, UNKNOWN)
-    return Group(
-        Text.assemble(("✗ ", "bold red"), (_title(violation), "bold red")),
-        Text(f"  {meaning}"),
-        Text(f"  {_place(violation)}", "dim"),
-        *([_differences(violation)] if violation.extra or violation.missing else []),
-        Text.assemble(("  do  ", "dim"), advice),
-    )
+    rows = Table.grid(padding=(0, 2))
+    rows.add_row("", meaning)
+    if violation.kind is not ViolationKind.HEADER_MISMATCH:
+        rows.add_row("", Text(_place(violation), "dim"))
+    if violation.extra or violation.missing:
+        rows.add_row("", _differences(violation))
+    rows.add_row("", Text.assemble(("What to do: ", "bold"), advice))
+    return Group(Text(f"✗ {_title(violation)}", "bold red"), rows)
 
 
 def _title(violation: Violation) -> str:
@@ -84,29 +86,51 @@ def _place(violation: Violation) -> str:
 
 def _differences(violation: Violation) -> Table:
     table = Table.grid(padding=(0, 2))
-    table.add_column(width=1)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
+    same = _same_beginning(violation)
     for sign, style, where, sketches in (
         ("-", "red", "only in the log", violation.missing),
         ("+", "green", "only in the request", violation.extra),
     ):
         for sketch in sketches:
             role = Text(role_name(sketch.role), ROLE_STYLES.get(sketch.role, "bold red"))
-            table.add_row("", Text(f"{sign} {where}", style), role, _sketch(sketch))
+            table.add_row(Text(f"{sign} {where}", style), role, _sketch(sketch, same, style))
     return table
 
 
-def _sketch(sketch: Sketch) -> Text:
-    said = Text("no content" if sketch.preview is None else printable(sketch.preview))
-    if sketch.preview is None:
-        said.stylize("dim italic")
+def _same_beginning(violation: Violation) -> int | None:
+    """Return how many characters two messages that stand for each other begin with in common."""
+    match violation.missing, violation.extra:
+        case (Sketch(preview=str(log)),), (Sketch(preview=str(request)),):
+            pairs = enumerate(zip(log, request, strict=False))
+            return next((i for i, (a, b) in pairs if a != b), min(len(log), len(request)))
+    return None
+
+
+def _sketch(sketch: Sketch, same: int | None, style: str) -> Text:
+    said = _preview(sketch)
+    if same is not None and sketch.preview:
+        # Escaped characters are longer: what is the same is measured as it is shown.
+        said.stylize(f"{style} underline", len(printable(sketch.preview[:same])))
     for about in (
         sketch.name,
-        f"{sketch.tool_calls} tool calls" if sketch.tool_calls else None,
+        _calls(sketch.tool_calls),
         f"answers {sketch.tool_call_id}" if sketch.tool_call_id is not None else None,
     ):
         if about:
             said.append(f"  {printable(about)}", "dim")
     return said
+
+
+def _calls(count: int) -> str:
+    return "" if not count else "1 tool call" if count == 1 else f"{count} tool calls"
+
+
+def _preview(sketch: Sketch) -> Text:
+    if sketch.role == Role.SYSTEM:
+        return Text("whatever it says", "dim italic")
+    if sketch.preview is None:
+        return Text("" if sketch.tool_calls else "no content", "dim italic")
+    return Text(printable(sketch.preview)) if sketch.preview else Text("empty text", "dim italic")

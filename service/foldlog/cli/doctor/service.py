@@ -11,14 +11,18 @@ ANSWER_TIMEOUT_S = 3.0
 
 def service(address: str) -> Iterator[Finding]:
     """Ask the service at an address for its health."""
-    from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
+    from grpc_health.v1 import health_pb2
 
     from foldlog._grpc import grpc
 
     with grpc.insecure_channel(address) as channel:
-        asked = health_pb2_grpc.HealthStub(channel).Check
+        ask = channel.unary_unary(
+            "/grpc.health.v1.Health/Check",
+            request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
+            response_deserializer=health_pb2.HealthCheckResponse.FromString,
+        )
         try:
-            answer = asked(health_pb2.HealthCheckRequest(), timeout=ANSWER_TIMEOUT_S)
+            answer = ask(health_pb2.HealthCheckRequest(), timeout=ANSWER_TIMEOUT_S)
         except grpc.RpcError as error:
             yield _failed(address, error.code())
             return
