@@ -63,6 +63,16 @@ class CarriesMessage(Protocol):
     def message(self) -> Message: ...
 
 
+class CarriesGroups(Protocol):
+    """The messages of a converter's result, and which of them were one for the provider."""
+
+    @property
+    def messages(self) -> Sequence[Message]: ...
+
+    @property
+    def groups(self) -> Sequence[str | None]: ...
+
+
 Appendable: TypeAlias = NewEvent | Body | CarriesMessage
 Content: TypeAlias = str | Sequence[Part] | None
 
@@ -223,6 +233,12 @@ def grouped(event: Appendable, group: str) -> NewEvent:
 def with_extra(event: Appendable, extra_json: str) -> NewEvent:
     """Return the event with free JSON text that is stored and never projected."""
     return replace(new_event(event), extra_json=extra_json)
+
+
+def events_of(converted: CarriesGroups) -> list[NewEvent]:
+    """Return the messages of a converter's result as events, each in its group."""
+    pairs = zip(converted.messages, converted.groups, strict=True)
+    return [NewEvent(message, group=group) for message, group in pairs]
 
 
 def placed(event: Appendable, seq: int) -> Placed:

@@ -63,7 +63,7 @@ def check(
     """Ask whether a provider request can be derived from the log, now or right after at_seq.
 
     Takes a list of messages, or an object that has `messages` and `header`; a header that is given
-    comes first. `mode` None is the service's default; "strict" raises RequestNotDerivableError
+    comes first, and one that is empty says nothing. `mode` None is the service's default; "strict" raises RequestNotDerivableError
     instead of returning a violation. Messages that this object knows to be equal to the log's, from
     the last check that found nothing or from `messages()`, are sent as a digest. An option needs
     the whole list, which is then sent. `min_next_seq` is as in `messages()`; while this object
@@ -102,7 +102,8 @@ def check(
 def _parts(given: Checkable) -> tuple[list[Message], Header | None]:
     inner: Any = getattr(given, "messages", given)
     messages = [_message(each, f"messages[{i}]") for i, each in enumerate(inner)]
-    return messages, getattr(given, "header", None)
+    header = getattr(given, "header", None)
+    return messages, None if header == Header() else header
 
 
 def _message(given: Message | CarriesMessage, path: str) -> Message:
