@@ -61,8 +61,11 @@ class FeedReader(EventReader):
         ascending = sorted(set(versions))
         for first in range(0, len(ascending), VERSIONS_AT_ONCE):
             wanted = ascending[first : first + VERSIONS_AT_ONCE]
-            found += self._events(originator_id, queries.versions(self._key(originator_id), wanted))
+            found += self._events(originator_id, self._wanted(self._key(originator_id), wanted))
         return found
+
+    def _wanted(self, key: object, versions: Sequence[int]) -> queries.Query:
+        return queries.versions(key, versions)
 
     def last_version(self, originator_id: UUID) -> int | None:
         rows = self._rows(queries.last_version(self._key(originator_id)))

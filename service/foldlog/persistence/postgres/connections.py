@@ -33,6 +33,11 @@ DEFAULTS: dict[str, Any] = {
     "tcp_user_timeout": 10_000,
 }
 
+# A page of a log or of the feed is to be read from the index in order and to cost what it returns.
+# Where statistics lag behind, the planner sorts all that follows, for each page, from a bitmap.
+# Through a transaction pool this reaches only some of its connections.
+PLANS = "SELECT set_config('enable_bitmapscan', 'off', false), set_config('jit', 'off', false)"
+
 
 class PooledConnection(psycopg.Connection[tuple[Any, ...]]):
     """A connection that knows when it was last given back."""
@@ -63,8 +68,8 @@ class PostgresConnections(PostgresDatastore):
             max_waiting=WAITING_PER_CONNECTION * pool_size,
             timeout=POOL_TIMEOUT_S,
             reconnect_timeout=RECONNECT_S,
+            configure=_configure,
             check=_check,
-            reset=_mark_returned,
             open=False,
             name="foldlog",
         )
@@ -84,7 +89,11 @@ class PostgresConnections(PostgresDatastore):
     def connection(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
         """Lend a connection in autocommit mode."""
         with translation(), self._pool.connection() as connection:
-            yield connection
+            try:
+                yield connection
+            finally:
+                # Not in the pool's reset hook: it would hand each return to a worker thread.
+                connection.returned_at = monotonic()
 
     @contextmanager
     def writing(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
@@ -120,11 +129,11 @@ def with_defaults(url: str) -> str:
     return make_conninfo(**{**DEFAULTS, **conninfo_to_dict(url)})
 
 
+def _configure(connection: PooledConnection) -> None:
+    connection.execute(PLANS)
+
+
 def _check(connection: PooledConnection) -> None:
     """Find out before lending whether a connection that rested was cut off meanwhile."""
     if monotonic() - connection.returned_at > FRESH_S:
         ConnectionPool.check_connection(connection)
-
-
-def _mark_returned(connection: PooledConnection) -> None:
-    connection.returned_at = monotonic()

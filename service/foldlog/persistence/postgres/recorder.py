@@ -22,6 +22,10 @@ UPDATE = """
     FROM unnest(%s::bigint[], %s::bytea[]) AS n (version, state)
     WHERE e.originator_id = %s AND e.originator_version = n.version
 """
+VERSIONS = (
+    f"SELECT {queries.EVENT} FROM foldlog_events WHERE originator_id = %s"
+    " AND originator_version = ANY(%s) ORDER BY originator_version"
+)
 
 
 class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRecorder):
@@ -85,6 +89,10 @@ class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRe
         self, gt: int | None = None, topics: Sequence[str] = ()
     ) -> Subscription[ApplicationRecorder]:
         return SessionSubscription(self, gt, topics)
+
+    def _wanted(self, key: object, versions: Sequence[int]) -> queries.Query:
+        # One array is planned faster than a list of parameters.
+        return VERSIONS, [key, list(versions)]
 
     def _rows(self, query: queries.Query) -> list[tuple[Any, ...]]:
         return self.datastore.rows(query)

@@ -28,9 +28,11 @@ import psycopg
 from foldlog.persistence.postgres.schema import ORDINAL_BITS
 
 ENDED = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+# The function under the view pg_stat_activity, whose joins cost three times as much.
 IN_FLIGHT = """
-    SELECT backend_xid::text::bigint FROM pg_stat_activity
-    WHERE backend_xid IS NOT NULL AND datname = current_database()
+    SELECT backend_xid::text::bigint FROM pg_stat_get_activity(NULL)
+    WHERE backend_xid IS NOT NULL
+      AND datid = (SELECT oid FROM pg_database WHERE datname = current_database())
       AND backend_type IS DISTINCT FROM 'autovacuum worker'
 """
 HALF = 1 << 31
