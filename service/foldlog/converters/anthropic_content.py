@@ -101,12 +101,12 @@ def result_block(message: Message, hints: JsonObject, path: str) -> object:
 
 def content_value(message: Message, hints: JsonObject, path: str) -> object:
     """Return the content of any other message: a text or a list of blocks."""
-    return restored(_natural_content(message, f"{path}.content"), hints)
+    return restored(_natural_content(message, path), hints)
 
 
 def _natural_result(message: Message, hints: JsonObject, path: str) -> JsonObject:
-    path, is_text = f"{path}.content", bool(hints.get("text"))
-    content, fields = DIALECT.without_fields(message.content, is_text, path)
+    is_text = bool(hints.get("text"))
+    content, fields = DIALECT.without_fields(message.content, is_text, f"{path}.content")
     result: JsonObject = {"type": "tool_result", "tool_use_id": message.tool_call_id}
     if isinstance(content, tuple):
         result["content"] = _blocks(message, content, path)
@@ -127,18 +127,15 @@ def _natural_content(message: Message, path: str) -> object:
 
 
 def _blocks(message: Message, parts: Sequence[Part], path: str) -> list[object]:
-    return [
-        block
-        for index, part in enumerate(parts)
-        for block in _blocks_of(message, part, f"{path}[{index}]")
-    ]
-
-
-def _blocks_of(message: Message, part: Part, path: str) -> list[object]:
-    if isinstance(part, ToolCallPart):
-        call = call_at(message, part, path)
-        return [_natural_call(call, f"{path}.tool_calls[{part.index}]")]
-    return DIALECT.blocks(part, "text", path)
+    found: list[object] = []
+    for index, part in enumerate(parts):
+        at = f"{path}.content[{index}]"
+        if isinstance(part, ToolCallPart):
+            call = call_at(message, part, at)
+            found.append(_natural_call(call, f"{path}.tool_calls[{part.index}]"))
+        else:
+            found += DIALECT.blocks(part, "text", at)
+    return found
 
 
 def _natural_call(call: ToolCall, path: str) -> JsonObject:
