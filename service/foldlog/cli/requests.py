@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -94,31 +94,31 @@ def detected(document: Any) -> Format:
 
 def _of_messages(messages: list[Any]) -> Format:
     ours = {"seq", "position", "reasoning", "metadata_json"}
-    for message in messages:
-        if isinstance(message, dict):
-            if ours & message.keys():
-                return Format.FOLDLOG
-            if _blocks(message) & ANTHROPIC_BLOCKS:
-                return Format.ANTHROPIC
+    for message in _objects(messages):
+        if ours & message.keys():
+            return Format.FOLDLOG
+        if _blocks(message) & ANTHROPIC_BLOCKS:
+            return Format.ANTHROPIC
     return Format.OPENAI_CHAT
 
 
 def _is_anthropic(request: Mapping[str, Any]) -> bool:
-    tools = request.get("tools") or ()
-    messages = request.get("messages") or ()
     return bool(
         ANTHROPIC_KEYS & request.keys()
         or str(request.get("model", "")).startswith("claude")
-        or any(isinstance(tool, dict) and "input_schema" in tool for tool in tools)
-        or any(isinstance(each, dict) and _blocks(each) & ANTHROPIC_BLOCKS for each in messages)
+        or any("input_schema" in tool for tool in _objects(request.get("tools")))
+        or any(_blocks(each) & ANTHROPIC_BLOCKS for each in _objects(request.get("messages")))
     )
 
 
 def _blocks(message: Mapping[str, Any]) -> set[str]:
-    content = message.get("content")
-    if not isinstance(content, list):
-        return set()
-    return {str(block.get("type")) for block in content if isinstance(block, dict)}
+    return {str(block.get("type")) for block in _objects(message.get("content"))}
+
+
+def _objects(value: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the JSON objects of a list; nothing where there is no list."""
+    if isinstance(value, list):
+        yield from (each for each in value if isinstance(each, dict))
 
 
 def _given(document: Any, chosen: Format) -> Given:

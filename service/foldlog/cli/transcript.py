@@ -54,8 +54,8 @@ class Transcript:
 
     is_full: bool = False
     knows_all: bool = True
-    _callers: dict[str, int] = field(default_factory=dict)
-    _group: str | None = None
+    _callers: dict[str, int] = field(default_factory=dict, init=False)
+    _group: str | None = field(default=None, init=False)
 
     def rendered(self, item: Item) -> RenderableType:
         """Return an item for a console to print."""
