@@ -1,0 +1,107 @@
+"""Facts of structure, which do not depend on the machine: rows written, queries made, rows read."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from foldlog.v1.check_pb2 import CheckOptions
+from foldlog.v1.message_pb2 import Message
+from foldlog.v1.service_pb2 import CheckRequestRequest
+
+from tests.integration.observed import append, grown, observed, said
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'foldlog.db'}"
+        return
+    from tests import postgres
+
+    try:
+        with postgres.database() as found:
+            yield found
+    except postgres.NoPostgresError as error:
+        pytest.skip(str(error))
+
+
+async def test_forking_a_long_session_stores_one_row(url: str) -> None:
+    async with observed(url) as seen:
+        await grown(seen.app, "long", 10_000)
+        before = seen.app.store.recorder.max_notification_id()
+        await seen.app.writing.fork("long", "", "child", 5_000, {}, "", False)
+        changes = seen.app.store.recorder.select_changes(before or 0, 10)
+    assert len(changes) == 1
+
+
+async def test_an_append_makes_the_same_queries_whatever_the_length(url: str) -> None:
+    async with observed(url) as seen:
+        made = []
+        for name, length in (("short", 10), ("long", 100_000)):
+            await grown(seen.app, name, length)
+            await append(seen.app, name, [said(2, "warm")])
+            await seen.app.lanes.close()  # a checkpoint that is owed is no part of the append
+            seen.forget()
+            await append(seen.app, name, [said(2, "one more")])
+            made.append(Counter(seen.calls))
+    assert made[0] == made[1]
+    assert made[1]["insert_events"] == 1
+
+
+@pytest.mark.parametrize("length", [10, 30_000])
+async def test_an_append_after_a_restart_reads_a_checkpoint_and_a_tail(
+    url: str, length: int
+) -> None:
+    async with observed(url) as seen:
+        await grown(seen.app, "session", length)
+        await seen.app.lanes.close()
+    async with observed(url) as seen:
+        await append(seen.app, "session", [said(2, "after")])
+    assert sum(seen.calls.values()) <= 6
+    assert sum(seen.rows.values()) <= 1_100
+
+
+async def test_opening_a_session_after_a_restart_reads_no_row_twice(url: str) -> None:
+    async with observed(url) as seen:
+        await grown(seen.app, "parent", 2_500)
+        compacted = said(1, "summary")
+        compacted.replace.positions.start, compacted.replace.positions.stop = 100, 2_000
+        await append(seen.app, "parent", [compacted])
+        await seen.app.writing.fork("parent", "", "child", None, {}, "", False)
+        await append(seen.app, "child", [said(2, "own")])
+        await seen.app.lanes.close()
+    async with observed(url) as seen:
+        folded = await seen.app.reading.fold("child")
+        await append(seen.app, "child", [said(2, "more")])
+    assert len(folded.fold.surface) == 100 + 1 + 499 + 2
+    twice = {key: n for key, n in seen.rows.items() if n > 1 and key[1] != 1}
+    assert not twice
+
+
+async def test_a_full_check_lets_appends_through(url: str) -> None:
+    async with observed(url) as seen:
+        await grown(seen.app, "long", 10_000)
+        await seen.app.writing.create("busy", "", {}, "")
+        messages = [Message(role=2, text=f"message {i}") for i in range(10_000)]  # type: ignore[arg-type]
+        request = CheckRequestRequest(
+            session_id="long",
+            messages=messages,
+            options=CheckOptions(strict_system=True),
+        )
+        turns = 0
+        checking = asyncio.create_task(seen.app.checking.check(request))
+        started = time.perf_counter()
+        while not checking.done():
+            await asyncio.sleep(0)
+            turns += 1
+            assert time.perf_counter() - started < 60
+        judgement = checking.result()
+    assert judgement.checked
+    assert judgement.violation is None
+    # Were the check one piece of work, the loop would have had a handful of turns.
+    assert turns > 50
