@@ -357,7 +357,7 @@ def test_a_header_mismatch_names_the_fields() -> None:
     sent = replace(HEADER, model="m2", tools_json=())
     violation = found([system("p"), user()], [user()], logged_header=HEADER, header=sent)
     assert told(violation) == (KIND.HEADER_MISMATCH, 0, 1, 1)
-    assert violation.header_fields == ("model", "tools")
+    assert violation.header_fields == ("model", "tools_json")
 
 
 def test_a_header_against_a_log_without_one() -> None:
@@ -457,7 +457,7 @@ def test_other_bytes_are_reported_when_asked_for() -> None:
 def test_other_bytes_of_the_header_are_reported_when_asked_for() -> None:
     sent = replace(HEADER, tools_json=('{"n":1}',))
     violation = found([], [], logged_header=HEADER, header=sent, options=BYTES)
-    assert (violation.kind, violation.header_fields) == (KIND.BYTES_DIFFER, ("tools",))
+    assert (violation.kind, violation.header_fields) == (KIND.BYTES_DIFFER, ("tools_json",))
 
 
 def test_other_bytes_come_last() -> None:

@@ -19,8 +19,6 @@ class Header:
     reasoning_effort: str = ""
 
 
-# What the fields that hold JSON are called where a difference is told.
-_TOLD = {"parameters_json": "parameters", "tools_json": "tools"}
 _NAMES = tuple(field.name for field in fields(Header))
 
 
@@ -51,9 +49,7 @@ def differing_fields(
     a_form, b_form = canonicalised(a), canonicalised(b)
     if byte_exact:
         a_form, b_form = _as_written(a, a_form), _as_written(b, b_form)
-    return tuple(
-        _TOLD.get(name, name) for name in _NAMES if getattr(a_form, name) != getattr(b_form, name)
-    )
+    return tuple(name for name in _NAMES if getattr(a_form, name) != getattr(b_form, name))
 
 
 def _as_written(header: Header, form: Header) -> Header:

@@ -15,7 +15,7 @@ from foldlog.core.pairing import CallsSoFar, open_calls
 
 MAX_SKETCHES = 5
 PREVIEW_LENGTH = 120
-STEP = 500
+STEP = 250
 
 _SYSTEM = int(Role.SYSTEM)
 
