@@ -28,9 +28,9 @@ from foldlog.application.rows import RowReader
 from foldlog.application.transfer import Transfer
 from foldlog.application.watching import Watching
 from foldlog.application.writing import Writing
-from foldlog.core.errors import FoldlogError, InternalError
+from foldlog.core.errors import FoldlogError, InternalError, InvalidFieldError
 from foldlog.persistence.factory import SessionFactory
-from foldlog.persistence.index import IndexPage, IndexQuery
+from foldlog.persistence.index import IndexPage, IndexQuery, PageTokenError
 from foldlog.persistence.store import Store
 from foldlog.settings import Settings
 
@@ -83,7 +83,10 @@ class SessionApplication(Application[UUID]):
     async def list_sessions(self, query: IndexQuery) -> IndexPage:
         """Return a page of the index once it has passed this process's own writes."""
         await self.feed.indexed()
-        return await self._readers.run(self.store.index.list_sessions, query)
+        try:
+            return await self._readers.run(self.store.index.list_sessions, query)
+        except PageTokenError as error:
+            raise InvalidFieldError.of("page_token", str(error)) from None
 
     def as_ours(self, error: BaseException) -> FoldlogError:
         """Return an error as a caller may see it; a fault of ours is logged under an id."""

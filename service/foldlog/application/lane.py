@@ -1,8 +1,8 @@
 """A session in this process: its committed head and fold, and the writes under way.
 
 Writes are decided in the order of arrival on a head that runs ahead of the store, so that many
-may be in flight. When a commit fails, everything decided on it is decided again, in the same order, on the
-head as the store has it.
+may be in flight. When a commit fails, everything decided on it is decided again, in the same order,
+on the head as the store has it.
 """
 
 from __future__ import annotations

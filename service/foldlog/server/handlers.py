@@ -34,7 +34,8 @@ class Malformed:
 class Rpc:
     """One RPC: how its request is read, and what answers it.
 
-    `is_endless` marks streams that go on until the caller or the server ends them.
+    `is_endless` marks streams that go on until the caller or the server ends them;
+    `judges_elements` those that answer an element which does not decode by itself.
     """
 
     method: Method
@@ -42,6 +43,7 @@ class Rpc:
     takes_stream: bool = False
     gives_stream: bool = False
     is_endless: bool = False
+    judges_elements: bool = False
 
 
 def decoder(kind: type[ProtoMessage]) -> Callable[[bytes], ProtoMessage | Malformed]:
@@ -140,7 +142,7 @@ class Handlers:
 
 def _checked(request: Any, rpc: Rpc) -> Any:
     if rpc.takes_stream:
-        return request if rpc.is_endless else _decoded(request)
+        return request if rpc.judges_elements else _decoded(request)
     require_decoded(request)
     return request
 

@@ -41,7 +41,7 @@ class Server:
     async def start(self) -> str:
         """Begin to serve and return the address. Raises OSError if it cannot be listened on."""
         handlers = Handlers(self._app, self._stopping)
-        generic = handlers.generic(Servicer(self._app).rpcs())
+        generic = handlers.generic(Servicer(self._app, self._stopping).rpcs())
         self._server.add_generic_rpc_handlers((generic,))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         names = (SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)

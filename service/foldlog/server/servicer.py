@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -31,8 +32,9 @@ DEFAULT_PAGE_EVENTS = 500
 class Servicer:
     """SessionService over an application."""
 
-    def __init__(self, app: SessionApplication) -> None:
+    def __init__(self, app: SessionApplication, stopping: asyncio.Event) -> None:
         self._app = app
+        self._stopping = stopping
 
     def rpcs(self) -> Mapping[str, Rpc]:
         """Return every RPC of the service by name."""
@@ -46,7 +48,7 @@ class Servicer:
             "CloseWriter": Rpc(self.close_writer, pb.CloseWriterRequest),
             "AppendEvents": Rpc(self.append_events, raw.RawAppendEventsRequest),
             "AppendStream": Rpc(
-                self.append_stream, raw.RawAppendStreamRequest, True, True, is_endless=True
+                self.append_stream, raw.RawAppendStreamRequest, True, True, judges_elements=True
             ),
             "RestoreEvents": Rpc(self.restore_events, raw.RawRestoreEventsRequest, True),
             "SeedSession": Rpc(self.seed_session, pb.SeedSessionRequest),
@@ -144,7 +146,7 @@ class Servicer:
 
     def append_stream(self, elements: AsyncIterator[Any]) -> AsyncIterator[pb.AppendStreamResponse]:
         """Append batches, many in flight."""
-        return AppendStream(self._app, elements).answers()
+        return AppendStream(self._app, elements, self._stopping).answers()
 
     async def restore_events(
         self, elements: AsyncIterator[raw.RawRestoreEventsRequest]

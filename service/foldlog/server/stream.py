@@ -12,7 +12,12 @@ from foldlog.application.domain import Session
 from foldlog.application.identity import DEFAULT_TENANT
 from foldlog.application.incoming import incoming_events
 from foldlog.application.lane import Decided, Lane, Write
-from foldlog.core.errors import FoldlogError, InvalidFieldError, PreviousBatchFailedError
+from foldlog.core.errors import (
+    FoldlogError,
+    InvalidFieldError,
+    PreviousBatchFailedError,
+    ShuttingDownError,
+)
 from foldlog.internal.v1.raw_pb2 import RawAppendEventsRequest, RawAppendStreamRequest
 from foldlog.server import encoding
 from foldlog.server.errors import status_of
@@ -48,8 +53,11 @@ def write_of(app: SessionApplication, request: RawAppendEventsRequest) -> Write:
 class AppendStream:
     """One stream: reads elements, lets them be written, and gives the answers as they come."""
 
-    def __init__(self, app: SessionApplication, elements: AsyncIterator[Any]) -> None:
+    def __init__(
+        self, app: SessionApplication, elements: AsyncIterator[Any], stopping: asyncio.Event
+    ) -> None:
         self._app = app
+        self._stopping = stopping
         self._elements = elements
         self._refused: dict[str, int] = {}
         self._answers: asyncio.Queue[AppendStreamResponse | None] = asyncio.Queue()
@@ -58,14 +66,25 @@ class AppendStream:
         self._is_read = False
 
     async def answers(self) -> AsyncIterator[AppendStreamResponse]:
-        """Yield the answers, in the order of commit, until all elements are answered."""
+        """Yield the answers, in the order of commit, until all elements are answered.
+
+        A server that stops reads no further element, answers those it has, and says so.
+        """
         reading = asyncio.create_task(self._read())
+        ending = asyncio.create_task(self._end_when_stopping(reading))
         try:
             while (answer := await self._answers.get()) is not None:
                 yield answer
+            if self._stopping.is_set():
+                raise ShuttingDownError
             await reading
         finally:
             reading.cancel()
+            ending.cancel()
+
+    async def _end_when_stopping(self, reading: asyncio.Task[None]) -> None:
+        await self._stopping.wait()
+        reading.cancel()
 
     async def _read(self) -> None:
         try:
@@ -106,6 +125,9 @@ class AppendStream:
         except FoldlogError as error:
             self._refuse(number, session_id, error)
             return
+        except asyncio.CancelledError:
+            self._refuse(number, session_id, ShuttingDownError())
+            raise
         write.done.add_done_callback(self._completion(lane, number, session_id))
 
     def _require_accepted(self, session_id: str) -> None:
