@@ -70,11 +70,16 @@ class Commands(TyperGroup):
             code = _ended(f"{error}. {ADVICE.get(type(error), '')}", outcome_of(error))
         except UsageError as error:
             code = _ended(_usage(error), Outcome.BAD_INPUT)
-        except BrokenPipeError:
-            # Whoever read this has seen enough; nothing more may be written at exit either.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = Outcome.OK
         sys.exit(code)
+
+    def invoke(self, ctx: typer.Context) -> Any:
+        """Run the command; if who reads its output goes away, that is its end and no fault."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # What is left in the buffer goes nowhere, and Python's exit does not complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit from None
 
 
 def _usage(error: typer.BadParameter) -> str:
