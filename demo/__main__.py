@@ -1,4 +1,4 @@
-"""`python -m demo`: runs the story on a server of its own, in a temporary folder."""
+"""`python -m demo`: tells the story on a server of its own, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import tempfile
 from pathlib import Path
 
 from demo.screen import ClaimError, Screen
-from demo.story import Story
+from demo.server import Server
+from demo.story import tell
 
 
 def main() -> int:
@@ -17,6 +18,8 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="keep the database here, to look at it later")
     folder: Path | None = parser.parse_args().folder
     if folder is not None:
+        if folder.exists() and any(folder.iterdir()):
+            parser.error(f"{folder} is not empty")
         folder.mkdir(parents=True, exist_ok=True)
         return _run(folder.absolute())
     with tempfile.TemporaryDirectory(prefix="foldlog-demo-") as temporary:
@@ -24,14 +27,16 @@ def main() -> int:
 
 
 def _run(folder: Path) -> int:
-    story = Story(Screen(), folder)
+    server = Server(folder)
     try:
-        story.tell()
+        tell(Screen(), server)
     except ClaimError as error:
         print(f"\nThis did not hold: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     finally:
-        story.server.stop()
+        server.stop()
     return 0
 
 

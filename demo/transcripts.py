@@ -49,9 +49,10 @@ class Transcript:
         return tuple(event for batch in self.batches for event in batch.events)
 
     @property
-    def compaction(self) -> int:
-        """The index of the batch with the first replace."""
-        return next(i for i, b in enumerate(self.batches) if any(e.replace for e in b.events))
+    def compaction(self) -> int | None:
+        """The index of the batch with the first replace; None if there is none."""
+        replaces = (i for i, b in enumerate(self.batches) if any(e.replace for e in b.events))
+        return next(replaces, None)
 
     def count(self, kind: type) -> int:
         """Return how many of the events have a body of this kind."""

@@ -40,6 +40,11 @@ class DoomedWorker:
         self._client = Client(address, retry=None)
         self._thread = threading.Thread(target=self._run, daemon=True)
 
+    @property
+    def acknowledged_events(self) -> int:
+        """How many events were acknowledged."""
+        return sum(len(batch.events) for batch, _ in self.acknowledged)
+
     def start(self) -> None:
         """Begin to replay. `half_way` is set once `alarm_after` batches were acknowledged."""
         self._thread.start()

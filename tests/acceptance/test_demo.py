@@ -75,6 +75,7 @@ def test_each_kind_of_violation_is_told(told: Told, kind: str) -> None:
 
 def test_the_compacted_session_has_its_originals_in_a_fork(told: Told) -> None:
     transcript = load("support_agent")
+    assert transcript.compaction is not None
     at = transcript.batches[transcript.compaction].first_seq
     compacted = told.client.session(transcript.session_id)
     originals = told.client.session("support-agent-originals")

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from foldlog import (
     CheckResult,
-    Client,
     Header,
     Message,
     Role,
     Session,
+    Sketch,
     Violation,
     ViolationKind,
     errors,
@@ -33,13 +33,12 @@ class Case:
     expected: ViolationKind | None
 
 
-def show(screen: Screen, client: Client, session_id: str) -> None:
+def show(screen: Screen, session: Session) -> None:
     """Check a right request and a wrong one of each kind, and print each verdict."""
     screen.section(
         "Check requests before they are sent",
         "Can the log account for the request? If not, what exactly is wrong with it?",
     )
-    session = client.session(session_id)
     cases = _cases(session)
     results = [case.session.check(case.messages, case.header) for case in cases]
     screen.table(
@@ -63,7 +62,7 @@ def _cases(session: Session) -> list[Case]:
     swapped[first], swapped[second] = swapped[second], swapped[first]
     careless = _compact_carelessly(session, first)
     torn = [folded.message for folded in careless.messages()]
-    injected = [*request, user("(Hint: answer in one line.)")]
+    injected = [*request, user("(Hint: be brief.)")]
     kind = ViolationKind
     return [
         Case("as the log has it", session, request, header, None),
@@ -77,7 +76,7 @@ def _cases(session: Session) -> list[Case]:
         Case("a hint slipped in", session, injected, header, kind.EXTRA_MESSAGE),
         Case("parallel results swapped", session, swapped, header, kind.ORDER),
         Case(
-            "a compaction cut a call from its result",
+            "a compaction split a pair",
             careless,
             torn,
             header,
@@ -113,24 +112,20 @@ def _told(violation: Violation) -> str:
     match violation.kind:
         case ViolationKind.MISSING_MESSAGE:
             sketch = violation.missing[0]
-            return f"at {violation.index}: lacks the {_role(sketch.role)} of {_call(sketch.name)}"
+            return f"at {violation.index}: lacks a {_speaker(sketch)}"
         case ViolationKind.EXTRA_MESSAGE:
             sketch = violation.extra[0]
-            return f"at {violation.index}: {_role(sketch.role)} says “{sketch.preview}”"
+            return f"at {violation.index}: {_speaker(sketch)} says “{sketch.preview}”"
         case ViolationKind.ORDER:
             return f"differs first at {violation.index}, the log's seq {violation.log_seq}"
         case ViolationKind.ORPHANED_TOOL_RESULT:
-            return f"at {violation.index}: answers {violation.tool_call_id}, which nobody called"
+            return f"at {violation.index}: a result, but no call before it"
         case _:
             return "differs in " + ", ".join(violation.header_fields)
 
 
-def _role(role: int) -> str:
-    return {Role.TOOL: "result"}.get(Role(role), Role(role).name.lower())
-
-
-def _call(name: str | None) -> str:
-    return f"a {name} call" if name else "a call"
+def _speaker(sketch: Sketch) -> str:
+    return f"{sketch.name} result" if sketch.role == Role.TOOL else Role(sketch.role).name.lower()
 
 
 def _claim_strict(screen: Screen, session: Session, wrong: Case) -> None:
