@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +14,16 @@ from foldlog.persistence.rows import SessionNotification
 STATEMENT_ROWS = 1_000
 TRANSACTION_ROWS = 1_000_000
 VERSIONS_AT_ONCE = 500
+
+
+def counted(chunks: Iterable[Sequence[StoredEvent]]) -> Iterator[Sequence[StoredEvent]]:
+    """Yield the chunks, until there are more rows than the feed can number in one transaction."""
+    count = 0
+    for chunk in chunks:
+        count += len(chunk)
+        if count > TRANSACTION_ROWS:
+            raise ValueError(f"more than {TRANSACTION_ROWS} rows in one transaction")
+        yield chunk
 
 
 class SessionRecorder(ApplicationRecorder):

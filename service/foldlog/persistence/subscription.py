@@ -28,6 +28,12 @@ class SessionSubscription(ListenNotifySubscription[SessionRecorder]):
             self._recorder.wait_for_hint(POLL_S)
             self._has_been_notified.set()
 
+    def stop(self) -> None:
+        """Stop the subscription."""
+        super().stop()
+        # Wakes the thread that passes hints on; for others it is a hint too many.
+        self._recorder.notify()
+
     def __exit__(self, *args: object, **kwargs: Any) -> None:
         try:
             super().__exit__(*args, **kwargs)

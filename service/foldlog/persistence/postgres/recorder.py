@@ -14,7 +14,7 @@ from foldlog.persistence.postgres.connections import PostgresConnections
 from foldlog.persistence.postgres.insertion import insert, insertion_order, portions
 from foldlog.persistence.postgres.watermark import feed_stop
 from foldlog.persistence.reading import FeedReader
-from foldlog.persistence.recorder import STATEMENT_ROWS, TRANSACTION_ROWS, SessionRecorder
+from foldlog.persistence.recorder import STATEMENT_ROWS, SessionRecorder, counted
 from foldlog.persistence.subscription import SessionSubscription
 
 UPDATE = """
@@ -44,6 +44,7 @@ class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRe
     def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> Sequence[int]:
         if not stored_events:
             return []
+        (stored_events,) = counted([stored_events])
         order = insertion_order(stored_events)
         parts = list(portions([stored_events[place] for place in order]))
         if len(parts) > 1:
@@ -57,7 +58,8 @@ class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRe
         return ids
 
     def insert_chunks(self, chunks: Iterable[Sequence[StoredEvent]]) -> int:
-        _, count = self._insert_all(part for chunk in chunks for part in portions(chunk))
+        parts = (part for chunk in counted(chunks) for part in portions(chunk))
+        _, count = self._insert_all(parts)
         return count
 
     def _insert_all(self, parts: Iterable[Sequence[StoredEvent]]) -> tuple[int, int]:
@@ -65,8 +67,6 @@ class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRe
         base = count = 0
         with self.datastore.writing() as connection:
             for part in parts:
-                if count + len(part) > TRANSACTION_ROWS:
-                    raise ValueError(f"more than {TRANSACTION_ROWS} rows in one transaction")
                 base = insert(connection.pgconn, part, self.datastore.xid_offset, count)
                 count += len(part)
         return base, count

@@ -15,7 +15,7 @@ from foldlog.persistence import queries
 from foldlog.persistence.errors import DuplicateRowError
 from foldlog.persistence.hints import Hints
 from foldlog.persistence.reading import FeedReader
-from foldlog.persistence.recorder import TRANSACTION_ROWS, SessionRecorder
+from foldlog.persistence.recorder import SessionRecorder, counted
 from foldlog.persistence.rows import row_id, row_request_key, row_tenant
 from foldlog.persistence.sqlite.connections import SQLiteConnections
 from foldlog.persistence.subscription import SessionSubscription
@@ -57,11 +57,9 @@ class SQLiteSessionRecorder(  # type: ignore[misc]
     def insert_chunks(self, chunks: Iterable[Sequence[StoredEvent]]) -> int:
         count = 0
         with self.datastore.writer() as connection:
-            for chunk in chunks:
-                count += len(chunk)
-                if count > TRANSACTION_ROWS:
-                    raise ValueError(f"more than {TRANSACTION_ROWS} rows in one transaction")
+            for chunk in counted(chunks):
                 _insert(connection, chunk)
+                count += len(chunk)
         return count
 
     def replace_states(self, originator_id: UUID, states: Sequence[tuple[int, bytes]]) -> None:
