@@ -169,9 +169,9 @@ class _Cut:
 
     def unanswered(self) -> Iterator[str]:
         """Yield the ids of calls that lose their results."""
-        nearest = {call.id: call for call in self._before}
         for call in self._before:
-            is_answered = call.id in self._answered and nearest[call.id] is call
+            # Only the nearest call of an id can lose results to the slice, so one answer suffices.
+            is_answered = call.id in self._answered
             if call.results and not is_answered and not self._keeps_result(call):
                 yield call.id
         # A call that the replacement says again, but whose results it shadows.
