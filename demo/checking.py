@@ -117,7 +117,7 @@ def _told(violation: Violation) -> str:
             sketch = violation.extra[0]
             return f"at {violation.index}: {_speaker(sketch)} says “{sketch.preview}”"
         case ViolationKind.ORDER:
-            return f"differs first at {violation.index}, the log's seq {violation.log_seq}"
+            return f"differs first at {violation.index}"
         case ViolationKind.ORPHANED_TOOL_RESULT:
             return f"at {violation.index}: a result, but no call before it"
         case _:

@@ -93,7 +93,7 @@ def _grid(columns: int = 2) -> Table:
     return grid
 
 
-def gist(message: Message, length: int = 64) -> str:
+def gist(message: Message, length: int = 60) -> str:
     """Return a message in one line: how it begins, and which tools it calls."""
     text = message.content if isinstance(message.content, str) else ""
     calls = ", ".join(f"{call.name}(…)" for call in message.tool_calls)
