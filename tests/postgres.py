@@ -123,24 +123,47 @@ def _template(partitions: int) -> str:
     return name
 
 
+@contextmanager
+def another_server(**settings: str) -> Iterator[Server]:
+    """Lend a second server with a cluster of its own, with these settings over the usual ones."""
+    server()
+    running = _new(SETTINGS | settings)
+    try:
+        yield running
+    finally:
+        running.stop()
+
+
+def program(name: str) -> Path:
+    """Return where one of PostgreSQL's programs is, such as pg_dump. Skips where it is missing."""
+    path = _programs() / name
+    if not path.exists():
+        pytest.skip(f"no {name} beside PostgreSQL's other programs")
+    return path
+
+
 @cache
 def _started() -> Server:
-    folder = Path(tempfile.mkdtemp(prefix="foldlog-postgres-"))
-    try:
-        running = _start(_usable(_programs(), folder), folder)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
+    running = _new(SETTINGS)
     atexit.register(running.stop)
     return running
 
 
-def _start(programs: Path, folder: Path) -> Server:
+def _new(settings: dict[str, str]) -> Server:
+    folder = Path(tempfile.mkdtemp(prefix="foldlog-postgres-"))
+    try:
+        return _start(_usable(_programs(), folder), folder, settings)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _start(programs: Path, folder: Path, given: dict[str, str]) -> Server:
     data, port = folder / "data", _free_port()
     done = _run(programs / "initdb", "-D", data, *INITDB)
     if done.returncode != 0:
         raise NoPostgresError(f"initdb failed: {done.stderr.decode()[-300:].strip()}")
-    settings = [f"--{name}={value}" for name, value in SETTINGS.items()]
+    settings = [f"--{name}={value}" for name, value in given.items()]
     command = [programs / "postgres", "-D", data, "-p", str(port), "-k", folder, *settings]
     guarded = ["/bin/sh", "-c", GUARD, "sh", *map(str, command)]
     with (folder / "log").open("wb") as log:

@@ -72,7 +72,7 @@ class Commands(TyperGroup):
             code = _ended(_usage(error), Outcome.BAD_INPUT)
         sys.exit(code)
 
-    def invoke(self, ctx: typer.Context) -> Any:
+    def invoke(self, ctx: Any) -> Any:
         """Run the command; if who reads its output goes away, that is its end and no fault."""
         try:
             return super().invoke(ctx)

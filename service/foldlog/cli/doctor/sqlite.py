@@ -117,7 +117,11 @@ def _contents(path: Path) -> Iterator[Finding]:
         yield note("database", f"{path} is empty; the service fills it when it starts")
         return
     with closing(_opened(path)) as connection:
-        yield from _integrity(path, connection)
+        damage = _damage(connection)
+        if damage:
+            yield _damaged(path, damage)
+            return
+        yield ok("database", f"{path}: SQLite finds it whole")
         yield from _schema(path, connection)
     yield from _journal(path)
 
@@ -129,12 +133,13 @@ def _opened(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{quote(str(path.absolute()))}?{mode}", uri=True, timeout=5)
 
 
-def _integrity(path: Path, connection: sqlite3.Connection) -> Iterator[Finding]:
-    damage = [text for (text,) in connection.execute("PRAGMA integrity_check(5)") if text != "ok"]
-    if not damage:
-        yield ok("database", f"{path}: SQLite finds it whole")
-        return
-    yield fault(
+def _damage(connection: sqlite3.Connection) -> list[str]:
+    found = connection.execute("PRAGMA integrity_check(5)")
+    return [text for (text,) in found if text != "ok"]
+
+
+def _damaged(path: Path, damage: list[str]) -> Finding:
+    return fault(
         "database",
         f"{path} is damaged: {'; '.join(damage)}",
         "Reads that meet the damage fail, and later writes may make it worse.",
