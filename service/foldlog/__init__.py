@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from foldlog.client.client import Client, Session
     from foldlog.client.new_events import (
+        Appendable,
         EntryRange,
         NewEvent,
         Placed,
@@ -128,6 +129,7 @@ _MODULES = {
         "Session",
     ),
     "foldlog.client.new_events": (
+        "Appendable",
         "EntryRange",
         "NewEvent",
         "Placed",
@@ -210,6 +212,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 __all__ = [
     "AppendStream",
+    "Appendable",
     "Appended",
     "AppliedReplace",
     "AsyncAppendStream",

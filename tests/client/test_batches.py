@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from foldlog import SendLimits, at, errors, replacing, user
+from foldlog import Appendable, Message, NewEvent, SendLimits, at, errors, replacing, user
 from foldlog.client.operations import appending
 from foldlog.client.steps import Failure
 from foldlog.v1 import service_pb2 as pb
@@ -23,7 +23,13 @@ def appended(first_seq: int, count: int, replaced: int | None = None) -> pb.Appe
 
 
 def test_a_long_append_is_chained_batches_with_derived_request_ids() -> None:
-    events = [user("a"), user("b"), user("c"), replacing(user("d"), start=0, stop=1), user("e")]
+    events: list[Appendable] = [
+        user("a"),
+        user("b"),
+        user("c"),
+        replacing(user("d"), start=0, stop=1),
+        user("e"),
+    ]
     call = appending.append(session(limits=LIMITS), *events, request_id="r", expected_next_seq=4)
     driven = Driven(call, [appended(4, 2), appended(6, 2, replaced=1), appended(8, 1)])
     assert [len(asked.events) for asked in driven.asked] == [2, 2, 1]
@@ -99,7 +105,7 @@ def test_the_writer_epoch_goes_with_each_batch() -> None:
 
 def test_a_long_seed_is_split_alike_and_keeps_times() -> None:
     mine = session(limits=LIMITS)
-    messages = [user("a"), at(user("b"), 1_000_000_002), user("c")]
+    messages: list[Message | NewEvent] = [user("a"), at(user("b"), 1_000_000_002), user("c")]
     answers = [
         pb.SeedSessionResponse(first_seq=0, next_seq=2),
         pb.SeedSessionResponse(first_seq=2, next_seq=3),

@@ -10,7 +10,6 @@ from foldlog import (
     FoldedMessage,
     Header,
     Message,
-    Role,
     TextPart,
     ToolCall,
     assistant,
@@ -31,6 +30,7 @@ from foldlog import (
 from foldlog.client.encoding import event_to_proto, restored_to_proto
 from foldlog.client.operations import appending, changing, checking, reading, sessions
 from foldlog.client.stored import AppliedReplace
+from foldlog.codec import message_from_proto
 from foldlog.converters import Converted
 from foldlog.v1 import event_pb2
 
@@ -135,7 +135,7 @@ def test_an_event_without_a_body_is_restored_as_dropped() -> None:
 def test_a_placed_event_is_restored_at_its_seq() -> None:
     raw = restored_to_proto(placed(replacing(user("a"), start=1, stop=3), 9), "events[0]")
     body = event_pb2.EventBody.FromString(raw.body)
-    assert (raw.seq, body.message.text, body.message.role) == (9, "a", Role.USER)
+    assert (raw.seq, message_from_proto(body.message)) == (9, user("a"))
     assert (raw.replace.start, raw.replace.stop) == (1, 3)
 
 

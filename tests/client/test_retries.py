@@ -7,10 +7,12 @@ from foldlog import RetryPolicy, errors, user
 from foldlog.client.operations import appending, reading
 from foldlog.client.retries import Attempts
 from foldlog.client.steps import Failure
+from foldlog.v1 import message_pb2
 from foldlog.v1 import service_pb2 as pb
 
 from tests.client.driving import END, LOST, Driven, session
 
+USER_A = message_pb2.Message(role=message_pb2.ROLE_USER, text="a")
 APPENDED = pb.AppendEventsResponse(first_seq=3, next_seq=4)
 REFUSED = Failure(errors.SeqConflictError(expected_next_seq=1, next_seq=2))
 OVERLOADED = Failure(errors.OverloadedError(cause="busy"), is_transient=True, delay_s=1.5)
@@ -77,7 +79,7 @@ def test_attempts_end_where_the_next_would_be_too_late() -> None:
     assert attempts.remaining_s == 1.0
     with pytest.raises(errors.ConnectionLostError) as lost:
         attempts.failed(LOST)
-    assert lost.value.__notes__ == ["gave up after 2 attempts"]
+    assert lost.value.__notes__[-1] == "gave up after 2 attempts"
 
 
 def test_a_success_begins_a_new_outage() -> None:
@@ -98,7 +100,7 @@ def test_a_calls_own_timeout_comes_before_the_clients() -> None:
 
 def test_messages_are_read_from_the_beginning_again_when_the_stream_breaks() -> None:
     piece = pb.GetMessagesResponse(
-        messages=[pb.FoldedMessage(seq=0, message={"role": 2, "text": "a"})], next_seq=1, count=1
+        messages=[pb.FoldedMessage(seq=0, message=USER_A)], next_seq=1, count=1
     )
     driven = Driven(reading.messages(session()), [piece, LOST, piece, END])
     assert [each.seq for each in driven.result] == [0]

@@ -12,7 +12,7 @@ from foldlog.core.errors import FoldlogError, InvalidFieldError, RequestNotDeriv
 from foldlog.server.errors import status_of
 from foldlog.v1 import service_pb2
 from google.protobuf.any_pb2 import Any as AnyMessage
-from google.rpc import error_details_pb2  # type: ignore[import-untyped]
+from google.rpc import error_details_pb2
 
 SAMPLES: dict[object, Any] = {int: 7, str: "a b", tuple[str, ...]: ("x", "y")}
 LEAVES = sorted(leaves(), key=lambda kind: kind.reason)
@@ -67,6 +67,7 @@ def test_only_what_passes_by_itself_is_tried_again(kind: type[FoldlogError]) -> 
     [
         (grpc.StatusCode.UNAVAILABLE, errors.ConnectionLostError),
         (grpc.StatusCode.CANCELLED, errors.ConnectionLostError),
+        (grpc.StatusCode.INTERNAL, errors.ConnectionLostError),
         (grpc.StatusCode.DEADLINE_EXCEEDED, errors.DeadlineExceededError),
         (grpc.StatusCode.UNIMPLEMENTED, errors.UnsupportedCallError),
         (grpc.StatusCode.RESOURCE_EXHAUSTED, errors.TransportError),

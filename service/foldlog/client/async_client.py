@@ -22,6 +22,8 @@ from foldlog.client.state import ClientState, SessionState
 class AsyncSession(SessionState):
     """A session, as an object. Tasks may share it; writes apply in the order they arrive."""
 
+    client: AsyncClient
+
     append = awaiting(appending.append)
     try_append = awaiting(appending.try_append)
     seed = awaiting(appending.seed)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
-
-from google.protobuf.message import Message as ProtoMessage
 
 from foldlog._grpc import aio, grpc
 from foldlog.client.channel import OPTIONS
@@ -90,13 +89,15 @@ class AsyncWire:
     async def _perform(self, step: Step | Emit[Any]) -> object:
         match step:
             case Unary(method, request, timeout_s):
-                return await _answer(self.callable_of("unary_unary", method), request, timeout_s)
+                send = self.callable_of("unary_unary", method)
+                return await _outcome(send(request, timeout=timeout_s))
             case Upload():
                 return await self._upload(step)
             case Open(method, request, timeout_s):
                 return self.callable_of("unary_stream", method)(request, timeout=timeout_s)
             case Receive(stream):
-                return await _next(stream)
+                answer = await _outcome(cast(Any, stream).read())
+                return None if answer is aio.EOF else answer
             case Sleep(delay_s):
                 await asyncio.sleep(delay_s)
         return None
@@ -104,37 +105,28 @@ class AsyncWire:
     async def _upload(self, step: Upload) -> object:
         call = self.callable_of("stream_unary", step.method)(timeout=step.timeout_s)
         try:
-            for request in step.requests():
-                await call.write(request)
-            await call.done_writing()
-            return await call
-        except (grpc.RpcError, asyncio.InvalidStateError):
-            return await _answered(call)
+            # A write to a call that has ended raises; why it ended is what the call answers.
+            with suppress(grpc.RpcError, asyncio.InvalidStateError):
+                for request in step.requests():
+                    await call.write(request)
+                await call.done_writing()
+            return await _outcome(call)
         finally:
             call.cancel()
 
 
-async def _answer(call: Any, request: ProtoMessage, timeout_s: float) -> object:
+async def _outcome(awaitable: Awaitable[object]) -> object:
+    """Return what gRPC answers, or the failure that it raises."""
     try:
-        return await call(request, timeout=timeout_s)
+        return await awaitable
     except grpc.RpcError as error:
         return failure_of_call(error)
-
-
-async def _answered(call: Any) -> object:
-    """Return what a call came to that ended before all was written."""
-    try:
-        return await call
-    except grpc.RpcError as error:
-        return failure_of_call(error)
-
-
-async def _next(stream: Stream) -> object:
-    try:
-        answer = await cast(Any, stream).read()
-        return None if answer is aio.EOF else answer
-    except grpc.RpcError as error:
-        return failure_of_call(error)
+    except asyncio.CancelledError:
+        # grpc.aio raises it also where the call was cancelled, and the task was not.
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise ClientClosedError from None
 
 
 class AsyncItems(Generic[T]):

@@ -22,6 +22,8 @@ from foldlog.client.state import ClientState, SessionState
 class Session(SessionState):
     """A session, as an object. Threads may share it; writes apply in the order they arrive."""
 
+    client: Client
+
     append = blocking(appending.append)
     try_append = blocking(appending.try_append)
     seed = blocking(appending.seed)

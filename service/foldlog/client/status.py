@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import DecodeError
-from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
+from google.rpc import error_details_pb2, status_pb2
 
 from foldlog._grpc import grpc
 from foldlog.client.errors import (
@@ -39,6 +39,9 @@ CLASS_OF_CODE: Final[dict[grpc.StatusCode, type[TransportError]]] = {
     grpc.StatusCode.UNAVAILABLE: ConnectionLostError,
     # A call that this side did not cancel was cancelled by a server that goes away.
     grpc.StatusCode.CANCELLED: ConnectionLostError,
+    # The service always gives a reason for its own faults. Without one it is grpc.aio, which says
+    # this of a write to a connection that was lost just before.
+    grpc.StatusCode.INTERNAL: ConnectionLostError,
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
     grpc.StatusCode.UNIMPLEMENTED: UnsupportedCallError,
 }

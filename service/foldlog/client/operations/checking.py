@@ -63,11 +63,12 @@ def check(
     """Ask whether a provider request can be derived from the log, now or right after at_seq.
 
     Takes a list of messages, or an object that has `messages` and `header`; a header that is given
-    comes first, and one that is empty says nothing. `mode` None is the service's default; "strict" raises RequestNotDerivableError
-    instead of returning a violation. Messages that this object knows to be equal to the log's, from
-    the last check that found nothing or from `messages()`, are sent as a digest. An option needs
-    the whole list, which is then sent. `min_next_seq` is as in `messages()`; while this object
-    holds the writer epoch, nobody else writes, and what it knows itself is sent.
+    comes first, and one that is empty says nothing. `mode` None is the service's default; "strict"
+    raises RequestNotDerivableError instead of returning a violation. Messages that this object
+    knows to be equal to the log's, from the last check that found nothing or from `messages()`, are
+    sent as a digest. An option needs the whole list, which is then sent. `min_next_seq` is as in
+    `messages()`; while this object holds the writer epoch, nobody else writes, and what it knows
+    itself is sent.
     """
     given, own_header = _parts(messages)
     options = {
