@@ -170,8 +170,23 @@ ANTHROPIC_MESSAGES = st.one_of(
     objects_of({"role": st.just("assistant"), "content": contents(ANTHROPIC_ASSISTANT_BLOCKS)}, {}),
     objects_of({"role": st.just("system"), "content": contents(ANTHROPIC_TEXTS)}, {}),
 )
+# Blocks that stand in one message in earnest, several of them and mixed.
+INTERLEAVED = st.one_of(
+    block("text", ("text", TEXTS)),
+    block("thinking", ("thinking", TEXTS), ("signature", TEXTS)),
+    block("tool_use", ("id", IDS), ("name", TEXTS), ("input", OBJECTS)),
+)
+MIXED_RESULTS = TOOL_RESULTS | block("text", ("text", TEXTS))
+ANTHROPIC_TURNS = st.tuples(
+    st.fixed_dictionaries(
+        {"role": st.just("assistant"), "content": st.lists(INTERLEAVED, min_size=2, max_size=6)}
+    ),
+    st.fixed_dictionaries(
+        {"role": st.just("user"), "content": st.lists(MIXED_RESULTS, min_size=2, max_size=5)}
+    ),
+).map(list)
 ANTHROPIC_REQUESTS = objects_of(
-    {"model": TEXTS, "messages": st.lists(ANTHROPIC_MESSAGES, max_size=5)},
+    {"model": TEXTS, "messages": st.lists(ANTHROPIC_MESSAGES, max_size=5) | ANTHROPIC_TURNS},
     {
         **PARAMETERS,
         "system": VALUES | st.lists(ANTHROPIC_USER_BLOCKS, max_size=3),
@@ -230,13 +245,20 @@ RESPONSES_ITEMS = st.one_of(
     item("future_item", content=TEXTS | VALUES),
     item("future_output", output=VALUES, call_id=VALUES),
 )
+# Items that one answer puts out in earnest, several of them and mixed.
+ANSWER_ITEMS = st.one_of(
+    item("reasoning", ("summary", st.just([])), encrypted_content=TEXTS),
+    item("message", ("role", st.just("assistant")), ("content", contents(RESPONSES_BLOCKS))),
+    item("function_call", ("call_id", IDS), ("name", TEXTS), ("arguments", TEXTS)),
+)
+ANSWERS = st.lists(ANSWER_ITEMS, min_size=2, max_size=6)
 RESPONSES_REQUESTS = objects_of(
     {"model": TEXTS},
     {
         **PARAMETERS,
-        "input": TEXTS | st.none() | st.lists(RESPONSES_ITEMS, max_size=8),
+        "input": TEXTS | st.none() | st.lists(RESPONSES_ITEMS, max_size=6),
         "instructions": TEXTS | st.none(),
         "reasoning": VALUES | objects_of({"effort": TEXTS}, {"summary": st.just("auto")}),
         "include": st.just(["reasoning.encrypted_content"]),
     },
-) | objects_of({"input": st.lists(RESPONSES_ITEMS, max_size=8)}, {"model": TEXTS})
+) | objects_of({"input": ANSWERS | st.lists(RESPONSES_ITEMS, max_size=6)}, {"model": TEXTS})

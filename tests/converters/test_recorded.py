@@ -73,13 +73,14 @@ def test_a_chat_request_in_the_terms_of_the_log() -> None:
     assert [m.role for m in messages] == [1, 2, 3, 4, 4, 4, 3, 2, 3, 1, 2]
     assert messages[0].content == "You fix bugs. Run the tests before you answer."
     assert messages[1].name == "maria"
-    assert messages[1].content == (
-        TextPart("The chart is cut off, see the picture. Größe prüfen!"),
-        OpaquePart("openai.image_url", messages[1].content[1].json),  # type: ignore[index,union-attr]
-        OpaquePart(
-            "openai.image_url",
-            '{"type": "image_url", "image_url": {"url": "https://example.org/chart.png"}}',
-        ),
+    assert isinstance(messages[1].content, tuple)
+    text, embedded, linked = messages[1].content
+    assert text == TextPart("The chart is cut off, see the picture. Größe prüfen!")
+    assert isinstance(embedded, OpaquePart)
+    assert json.loads(embedded.json) == recorded.CHAT_CODING_AGENT["messages"][1]["content"][1]
+    assert linked == OpaquePart(
+        "openai.image_url",
+        '{"type": "image_url", "image_url": {"url": "https://example.org/chart.png"}}',
     )
     assert messages[2].content == "I look at the renderer and at its tests."
     assert messages[2].tool_calls == (
@@ -182,8 +183,11 @@ def test_a_header_in_its_natural_form_holds_nothing_but_itself() -> None:
 def test_a_cache_breakpoint_changes_nothing_that_compares() -> None:
     def seen(marked: bool) -> list[Any]:
         block: dict[str, Any] = {"type": "text", "text": "hi"}
-        image = {"type": "image", "source": {"type": "url", "url": "https://example.org"}}
-        result = {"type": "tool_result", "tool_use_id": "c", "content": "ok"}
+        image: dict[str, Any] = {
+            "type": "image",
+            "source": {"type": "url", "url": "https://example.org"},
+        }
+        result: dict[str, Any] = {"type": "tool_result", "tool_use_id": "c", "content": "ok"}
         if marked:
             block["cache_control"] = {"type": "ephemeral"}
             image |= {"cache_control": {"type": "ephemeral"}}

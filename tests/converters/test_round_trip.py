@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -15,7 +16,7 @@ from foldlog.converters.converted import Converted
 from foldlog.core.errors import InvalidFieldError
 from foldlog.core.validation import validate_header, validate_message
 from foldlog.v1 import event_pb2, message_pb2
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
 from tests.converters import strategies
@@ -106,3 +107,50 @@ DIFFERENCES = st.dictionaries(
         max_leaves=6,
     ),
 )
+
+
+def kinds(message: Any) -> list[str]:
+    """Return the types of the blocks of a message, in order."""
+    content = message.get("content")
+    return [block["type"] for block in content] if isinstance(content, list) else []
+
+
+def mixed(request: dict[str, Any]) -> bool:
+    """Return whether a text stands between two results in one user message."""
+    wanted = ["tool_result", "text", "tool_result"]
+    return any(kinds(message)[:3] == wanted for message in request["messages"])
+
+
+def interleaved(request: dict[str, Any]) -> bool:
+    """Return whether thinking, a text and a call stand in one message with a call before a text."""
+    found = [kinds(message) for message in request["messages"]]
+    return any(
+        "thinking" in k and "tool_use" in k and "text" in k[k.index("tool_use") :] for k in found
+    )
+
+
+def of_one_answer(request: dict[str, Any]) -> bool:
+    """Return whether reasoning, a message and a call follow one another."""
+    items = request.get("input")
+    types = [item.get("type", "message") for item in items] if isinstance(items, list) else []
+    return types[:3] == ["reasoning", "message", "function_call"]
+
+
+@pytest.mark.parametrize(
+    ("requests", "wanted"),
+    [
+        pytest.param(strategies.ANTHROPIC_REQUESTS, mixed, id="text-between-results"),
+        pytest.param(strategies.ANTHROPIC_REQUESTS, interleaved, id="interleaved"),
+        pytest.param(strategies.RESPONSES_REQUESTS, of_one_answer, id="items-of-one-answer"),
+    ],
+)
+def test_the_strategies_reach_what_is_hard(
+    requests: st.SearchStrategy[dict[str, Any]], wanted: Callable[[dict[str, Any]], bool]
+) -> None:
+    unshrunk = settings(
+        phases=[Phase.generate],
+        max_examples=2_000,
+        suppress_health_check=list(HealthCheck),
+        deadline=None,
+    )
+    assert wanted(find(requests, wanted, settings=unshrunk))
