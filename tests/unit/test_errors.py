@@ -9,6 +9,7 @@ from foldlog.core.errors import (
     FoldlogError,
     InvalidFieldError,
     SeqConflictError,
+    TooLargeError,
     UnbalancedRangeError,
     by_reason,
     leaves,
@@ -63,3 +64,9 @@ def test_a_field_is_named_with_its_path() -> None:
     error = InvalidFieldError.of("tool_call_id", "is required").within("events[2].body.message")
     assert error.fields == {"events[2].body.message.tool_call_id": "is required"}
     assert str(error) == "events[2].body.message.tool_call_id: is required"
+
+
+def test_what_is_too_large_is_named_with_its_path() -> None:
+    error = TooLargeError(field="keys[1]", size=9, limit=8).within("events[2].body.custom")
+    assert error.facts == {"field": "events[2].body.custom.keys[1]", "size": 9, "limit": 8}
+    assert str(error) == "events[2].body.custom.keys[1]: 9 exceeds the limit of 8"

@@ -88,7 +88,7 @@ def judged_body(
 ) -> tuple[EventBody, EventType, Message | None]:
     """Return a body decoded, its type, and its message if it is a surface event's.
 
-    Raises InvalidFieldError.
+    Raises InvalidFieldError or TooLargeError.
     """
     require_size(f"{path}.body", len(encoded), limits.event_bytes)
     try:
@@ -97,7 +97,7 @@ def judged_body(
         raise InvalidFieldError.of(f"{path}.body", "it does not decode as an EventBody") from None
     try:
         return body, *_judged(body, limits)
-    except InvalidFieldError as error:
+    except (InvalidFieldError, TooLargeError) as error:
         raise error.within(f"{path}.body") from None
 
 
@@ -130,7 +130,7 @@ def _judged_message(body: EventBody, limits: Limits) -> tuple[EventType, Message
 def _within(prefix: str, judge: object, *args: object, **kwargs: object) -> None:
     try:
         judge(*args, **kwargs)  # type: ignore[operator]
-    except InvalidFieldError as error:
+    except (InvalidFieldError, TooLargeError) as error:
         raise error.within(prefix) from None
 
 

@@ -79,6 +79,10 @@ class TooLargeError(FoldlogError):
     size: int
     limit: int
 
+    def within(self, prefix: str) -> TooLargeError:
+        """Return the same error with the field's path put under a prefix."""
+        return TooLargeError(field=f"{prefix}.{self.field}", size=self.size, limit=self.limit)
+
 
 class SeqConflictError(FoldlogError):
     """Another write came first."""

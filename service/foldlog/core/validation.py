@@ -97,11 +97,11 @@ def validate_header(header: Header, max_json_depth: int = 128) -> None:
 
 
 def validate_custom(kind: str, keys: Sequence[str], max_keys: int, max_key_bytes: int) -> None:
-    """Raise InvalidFieldError for a custom event without a kind, TooLargeError for its keys."""
+    """Raise InvalidFieldError for no kind or too many keys, TooLargeError for too long a key."""
     if not kind:
         raise InvalidFieldError.of("kind", "is required")
     if len(keys) > max_keys:
-        raise TooLargeError(field="keys", size=len(keys), limit=max_keys)
+        raise InvalidFieldError.of("keys", f"has {len(keys)} keys; the limit is {max_keys}")
     for index, key in enumerate(keys):
         _require_bytes(key, f"keys[{index}]", max_key_bytes)
 
