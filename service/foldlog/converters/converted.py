@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Protocol, Self
 
 from foldlog.core.errors import InvalidFieldError
 from foldlog.core.header import Header
 from foldlog.core.message import Message
+
+
+class Folded(Protocol):
+    """A message as a read of the log gives it, with its group."""
+
+    @property
+    def message(self) -> Message: ...
+
+    @property
+    def group(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +39,10 @@ class Converted:
             raise InvalidFieldError.of(
                 "groups", f"{len(self.groups)} groups for {len(self.messages)} messages"
             )
+
+    @classmethod
+    def of(cls, folded: Iterable[Folded], header: Header | None = None) -> Self:
+        """Return the value of messages read from a session, such as `session.messages()`."""
+        pairs = [(each.message, each.group) for each in folded]
+        messages, groups = tuple(m for m, _ in pairs), tuple(group for _, group in pairs)
+        return cls(messages, groups, header or Header())
