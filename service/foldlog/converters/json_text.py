@@ -17,22 +17,26 @@ DEPTH_LIMIT = 100
 INTEGER_DIGITS_LIMIT = 4300
 
 
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} has no place in JSON")
+
+
+_WRITER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+_READER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
 def dumps(value: object) -> str:
     """Return the JSON text of a value that `copied` or `loads` returned, members in order."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return _WRITER.encode(value)
 
 
 def loads(text: str, path: str) -> object:
     """Return the value of a JSON text, raising InvalidFieldError that names the path."""
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        value = _READER.decode(text)
     except (ValueError, RecursionError) as error:
         raise InvalidFieldError.of(path, f"is not JSON: {error}") from error
     return copied(value, path)
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} has no place in JSON")
 
 
 def loads_object(text: str, path: str) -> JsonObject:
