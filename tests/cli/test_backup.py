@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -14,12 +17,15 @@ import pytest
 from foldlog.client.client import Client
 from foldlog.client.new_events import assistant, user
 from foldlog.client.stored import CaughtUp, Event, FeedItem
-from foldlog.persistence.migrate import migrate
 
 from tests.cli.shell import Shell
 from tests.conftest import Servers
-from tests.postgres import Server, another_server, database, program
-from tests.served import NotServingError, Served
+from tests.postgres import Server, another_server, database, program, server
+from tests.served import ROOT, NotServingError, Served
+
+HOW_TO = (ROOT / "docs" / "how-to" / "backup.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```sh\n(.*?)^```$", HOW_TO, re.MULTILINE | re.DOTALL)
+NOWHERE = "127.0.0.1:1"
 
 
 def fill(address: str) -> str:
@@ -58,16 +64,30 @@ def until_caught_up(client: Client, cursor: str = "") -> Iterator[FeedItem]:
         yield each
 
 
-def online_copy(source: Path, target: Path) -> None:
-    """What `sqlite3 SOURCE ".backup TARGET"` does."""
-    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
-        old.backup(new)
+def command(mark: str) -> str:
+    """Return the one shell block of the how-to that holds this."""
+    (found,) = [block for block in BLOCKS if mark in block]
+    return str(found)
 
 
-def vacuum_into(source: Path, target: Path) -> None:
-    """What `sqlite3 SOURCE "VACUUM INTO 'TARGET'"` does."""
-    with closing(sqlite3.connect(source)) as old:
-        old.execute("VACUUM INTO ?", [str(target)])
+def run(script: str, folder: Path, **variables: str) -> str:
+    """Run a shell script as somebody would who has `foldlog` and PostgreSQL's programs."""
+    programs = folder / "bin"
+    programs.mkdir(exist_ok=True)
+    shim = programs / "foldlog"
+    shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m foldlog "$@"\n')
+    shim.chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}:{program('initdb').parent}"
+    done = subprocess.run(
+        ["/bin/bash", "-euo", "pipefail", "-c", script],
+        cwd=folder,
+        env=os.environ | variables | {"PATH": path, "PYTHONPATH": str(ROOT / "service")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 @contextmanager
@@ -80,17 +100,43 @@ def serving_copy(url: str, folder: Path) -> Iterator[Served]:
         served.close()
 
 
-@pytest.mark.parametrize("back_up", [online_copy, vacuum_into])
+def in_folder(served: Served) -> Path:
+    """Return the folder of a served file, which is named as in the how-to."""
+    file = Path(served.database_url.removeprefix("sqlite:///"))
+    assert file.name == "foldlog.db"
+    return file.parent
+
+
+def restored_in(folder: Path) -> str:
+    """Put the backup where the file was, as the how-to says, and return its URL."""
+    run(command("cp backup.db").replace("foldlog serve", ""), folder)
+    return f"sqlite:///{folder / 'foldlog.db'}"
+
+
+@pytest.mark.parametrize("means", ["sqlite3 foldlog.db", "python3 -c 'import sqlite3"])
 def test_a_sqlite_file_is_backed_up_while_it_is_served(
-    back_up: Callable[[Path, Path], None], servers: Servers, tmp_path: Path
+    means: str, servers: Servers, tmp_path: Path
 ) -> None:
+    if shutil.which(means.split()[0]) is None:
+        pytest.skip(f"no {means.split()[0]} on this machine")
     served = servers.fresh("sqlite-file")
     cursor = fill(served.address)
-    target = tmp_path / "backup.db"
-    back_up(Path(served.database_url.removeprefix("sqlite:///")), target)
+    folder = in_folder(served)
+    run(command(means), folder)
     Shell(served.address).ok("append", "s", "after the backup")
     served.close()
-    with serving_copy(f"sqlite:///{target}", tmp_path / "restored") as restored:
+    with serving_copy(restored_in(folder), tmp_path / "restored") as restored:
+        assert_whole_and_going_on(restored.address, cursor)
+
+
+def test_a_vacuumed_copy_is_a_backup_too(servers: Servers, tmp_path: Path) -> None:
+    served = servers.fresh("sqlite-file")
+    cursor = fill(served.address)
+    folder = in_folder(served)
+    with closing(sqlite3.connect(folder / "foldlog.db")) as connection:
+        connection.execute("VACUUM INTO ?", [str(folder / "backup.db")])
+    served.close()
+    with serving_copy(restored_in(folder), tmp_path / "restored") as restored:
         assert_whole_and_going_on(restored.address, cursor)
 
 
@@ -100,23 +146,24 @@ def test_a_sqlite_file_is_copied_once_the_service_is_stopped(
     served = servers.fresh("sqlite-file")
     cursor = fill(served.address)
     served.terminate()
-    file = Path(served.database_url.removeprefix("sqlite:///"))
-    assert not file.with_name(f"{file.name}-wal").exists()
-    shutil.copy(file, tmp_path / "copy.db")
-    with serving_copy(f"sqlite:///{tmp_path / 'copy.db'}", tmp_path / "restored") as restored:
+    folder = in_folder(served)
+    assert not (folder / "foldlog.db-wal").exists()
+    shutil.copy(folder / "foldlog.db", folder / "backup.db")
+    with serving_copy(restored_in(folder), tmp_path / "restored") as restored:
         assert_whole_and_going_on(restored.address, cursor)
 
 
 @pytest.fixture
 def dumped(servers: Servers, tmp_path: Path) -> Iterator[tuple[Path, str]]:
     """A dump of a database whose server has seen many transactions, and the feed's cursor in it."""
+    for name in ("pg_dump", "pg_restore", "createdb"):
+        program(name)
     with database() as url:
         burn_transaction_ids(url, 5_000)
         with serving_copy(url, tmp_path / "source") as served:
             cursor = fill(served.address)
-            file = tmp_path / "foldlog.dump"
-            run("pg_dump", "--format=custom", f"--file={file}", url)
-        yield file, cursor
+            run(command("pg_dump"), tmp_path, FOLDLOG_DATABASE_URL=url)
+        yield tmp_path, cursor
 
 
 def burn_transaction_ids(url: str, count: int) -> None:
@@ -125,39 +172,46 @@ def burn_transaction_ids(url: str, count: int) -> None:
             connection.execute("SELECT pg_current_xact_id()")
 
 
-def run(name: str, *arguments: str) -> None:
-    subprocess.run([program(name), *arguments], check=True, capture_output=True)
-
-
-def restored_into(running: Server, file: Path) -> str:
-    running.execute("CREATE DATABASE restored TEMPLATE template0 ENCODING 'UTF8'")
+def restored_into(running: Server, folder: Path) -> tuple[str, str]:
+    """Restore as the how-to says, and return the URL and what `foldlog migrate` said."""
     url = running.url("restored")
-    run("pg_restore", "--no-owner", f"--dbname={url}", str(file))
-    return url
+    addresses = {"SERVER_URL": running.url(), "RESTORED_URL": url}
+    filling, migrating = command("pg_restore").split("foldlog migrate")
+    run(filling, folder, **addresses)
+    return url, f"foldlog migrate{migrating}"
 
 
 def test_a_dump_restored_into_a_new_cluster_serves_once_it_is_migrated(
-    dumped: tuple[Path, str], tmp_path: Path
+    dumped: tuple[Path, str],
 ) -> None:
-    file, cursor = dumped
+    folder, cursor = dumped
     with another_server() as running:
-        url = restored_into(running, file)
+        url, migrating = restored_into(running, folder)
         with pytest.raises(NotServingError, match="foldlog migrate"):
-            Served(url, tmp_path).start()
-        told = Shell("127.0.0.1:1").run("doctor", "--database-url", url)
+            Served(url, folder).start()
+        told = Shell(NOWHERE).run("doctor", "--database-url", url)
         assert told.exit_code == 1
         assert "Run: foldlog migrate" in told.stdout
-        assert migrate(url) == ["feed_offset"]
-        with serving_copy(url, tmp_path / "restored") as restored:
+        assert "applied feed_offset" in run(migrating, folder, RESTORED_URL=url)
+        with serving_copy(url, folder / "restored") as restored:
+            prove(restored.address, url, folder)
             assert_whole_and_going_on(restored.address, cursor)
 
 
-def test_a_dump_restored_beside_the_original_serves_at_once(
-    dumped: tuple[Path, str], tmp_path: Path
-) -> None:
-    file, cursor = dumped
-    with database() as url:
-        run("pg_restore", "--no-owner", "--clean", f"--dbname={url}", str(file))
-        assert migrate(url) == []
-        with serving_copy(url, tmp_path / "restored") as restored:
+def prove(address: str, url: str, folder: Path) -> None:
+    """Prove every session as the how-to says."""
+    run(command("doctor").replace("foldlog verify SESSION", ""), folder, RESTORED_URL=url)
+    proven = run(command("xargs"), folder, FOLDLOG_ADDRESS=address)
+    assert proven.count("each as it was written") == 2
+
+
+def test_a_dump_restored_beside_the_original_serves_at_once(dumped: tuple[Path, str]) -> None:
+    folder, cursor = dumped
+    running = server()
+    url, migrating = restored_into(running, folder)
+    try:
+        assert "nothing to apply" in run(migrating, folder, RESTORED_URL=url)
+        with serving_copy(url, folder / "restored") as restored:
             assert_whole_and_going_on(restored.address, cursor)
+    finally:
+        running.execute("DROP DATABASE restored WITH (FORCE)")
