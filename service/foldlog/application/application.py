@@ -56,7 +56,7 @@ class SessionApplication(Application[UUID]):
         services = Services(
             store, History(store, reader), self._readers, self._committer, self._on_stored
         )
-        self.lanes = Lanes(services, settings.fold_cache_bytes)
+        self.lanes = Lanes(services, settings.fold_cache_bytes, limits.session_id_bytes)
         self.bodies = Bodies(reader, settings.body_cache_bytes)
         self.feed = Feed(services, self.lanes, settings.feed_poll_s)
         self.reading = Reading(services, self.lanes, self.bodies, limits, tenant)

@@ -91,7 +91,7 @@ class Bodies:
 
 
 def _require_body(row: Row, reader: RowReader) -> None:
-    if row.envelope.dropped:
+    if not row.envelope.body:
         session_id, _ = reader.origin(row.ref.aggregate_id)
         raise EventCorruptError(
             session_id=session_id, seq=row.envelope.seq, damage="it was dropped"

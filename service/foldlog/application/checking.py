@@ -126,7 +126,8 @@ class Case:
 
     async def judge(self) -> Judgement:
         """Judge the request."""
-        if self._request.HasField("prefix"):
+        prefix = self._request.prefix
+        if prefix.count or prefix.leading_system:
             return await self._judge_extension()
         return self._judgement(await self._judge_list())
 

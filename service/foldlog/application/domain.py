@@ -140,6 +140,11 @@ class Session(Aggregate):
 
         TOPIC = "history_dropped"
 
+    class Restored(Fact):
+        """Events were restored: carries the request, since they keep their own."""
+
+        TOPIC = "restored"
+
     class Deleted(Fact):
         """The session was deleted."""
 
@@ -249,6 +254,7 @@ TOPICS: dict[str, type[Session.Event]] = {
         Session.WriterOpened,
         Session.WriterClosed,
         Session.HistoryDropped,
+        Session.Restored,
         Session.Deleted,
     )
 }

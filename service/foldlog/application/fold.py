@@ -28,7 +28,7 @@ class RowRef:
 class Live:
     """A surface event as the fold keeps it: no content, but what pairing and digests need.
 
-    A dropped one has an empty digest: its body is gone.
+    A dropped one whose body is gone has an empty digest; one that a fork reads still has it.
     """
 
     position: int
@@ -38,11 +38,11 @@ class Live:
     digest: bytes
     call_ids: tuple[str | None, ...] = ()
     tool_call_id: str | None = None
+    is_dropped: bool = False
 
-    @property
-    def is_dropped(self) -> bool:
-        """Whether the body is gone."""
-        return not self.digest
+    def is_gone_for(self, reader: UUID) -> bool:
+        """Whether a session cannot see it: its body is gone, or the session dropped it itself."""
+        return not self.digest or (self.is_dropped and self.row.aggregate_id == reader)
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ class History:
         fold = self.fold_of(self.reader.cut(spans_of(head), seq))
         fold.next_seq = seq + 1
         for live in fold.surface:
-            if live.is_dropped:
+            if live.is_gone_for(head.id):
                 raise HistoryDroppedError(seq=live.seq, whole_from_seq=head.whole_from_seq)
         return fold
 

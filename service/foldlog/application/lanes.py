@@ -13,6 +13,7 @@ from foldlog import observability
 from foldlog.application.domain import Session
 from foldlog.application.identity import aggregate_id
 from foldlog.application.lane import Lane, Services
+from foldlog.core.validation import validate_session_id
 
 MAX_LANES = 20_000
 CHECKPOINT_ROWS = 1_000
@@ -22,8 +23,9 @@ SWEEP_EVERY = 256
 class Lanes:
     """Every session this process knows something about."""
 
-    def __init__(self, services: Services, cache_bytes: int) -> None:
+    def __init__(self, services: Services, cache_bytes: int, id_bytes: int) -> None:
         self._services = services
+        self._id_bytes = id_bytes
         self._cache_bytes = cache_bytes
         self._lanes: OrderedDict[UUID, Lane] = OrderedDict()
         self._uses = 0
@@ -31,7 +33,11 @@ class Lanes:
 
     @contextmanager
     def use(self, tenant: str, session_id: str) -> Iterator[Lane]:
-        """Give a session's lane, which is not forgotten before the block ends."""
+        """Give a session's lane, which is not forgotten before the block ends.
+
+        Raises InvalidFieldError or TooLargeError for what can be no session's id.
+        """
+        validate_session_id(session_id, self._id_bytes)
         with self.pinned(aggregate_id(tenant, session_id), tenant) as lane:
             yield lane
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from google.protobuf.message import DecodeError
 
@@ -15,8 +16,8 @@ from foldlog.application.fold import Fold, HeaderRef, Live, Marks, RowRef
 from foldlog.application.history import spans_of
 from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import Lanes
-from foldlog.application.rows import Row
-from foldlog.application.seal import GENESIS, chain_value, commitment, unsealed
+from foldlog.application.rows import Row, is_whole
+from foldlog.application.seal import GENESIS, chain_value, unsealed
 from foldlog.core.errors import HeaderMissingError, HistoryDroppedError
 from foldlog.core.event import SURFACE_TYPES
 from foldlog.core.invariant import CheckOptions, messages_equal
@@ -240,7 +241,7 @@ class Reading:
             after = reader.version_up_to(span, from_seq - 1)
             for row in reader.walk(spans, index, after):
                 if row.is_event and row.envelope.seq >= from_seq:
-                    yield row.envelope
+                    yield _as_seen(row, spans[-1].aggregate_id)
             return
 
     async def lineage(self, session_id: str) -> tuple[list[tuple[str, int]], int]:
@@ -357,7 +358,7 @@ def _verify_row(
         verdict.faults.append(Fault(span.session_id, None, f"row {version} does not decode"))
         return
     seq = envelope.seq if topic == Session.Event.TOPIC else None
-    if not envelope.dropped and commitment(key, envelope.body) != envelope.commitment:
+    if not is_whole(envelope, key):
         verdict.faults.append(Fault(span.session_id, seq, "its body does not match its commitment"))
     chain = chain_value(verdict.chain, span.aggregate_id, version, unsealed(envelope))
     if chain != envelope.chain:
@@ -367,8 +368,18 @@ def _verify_row(
 
 def _require_whole(fold: Fold, head: Session) -> None:
     for live in fold.surface:
-        if live.is_dropped:
+        if live.is_gone_for(head.id):
             raise HistoryDroppedError(seq=live.seq, whole_from_seq=head.whole_from_seq)
+
+
+def _as_seen(row: Row, reader: UUID) -> Envelope:
+    """Return an event as a session sees it: without its body only if it dropped it itself."""
+    envelope = row.envelope
+    if envelope.dropped and row.ref.aggregate_id == reader:
+        envelope.ClearField("body")
+    elif envelope.body:
+        envelope.dropped = False
+    return envelope
 
 
 def _marked(marks: Marks, envelope: Envelope) -> Stored:

@@ -12,6 +12,7 @@ from foldlog.application.feed import Feed
 from foldlog.application.fold import Fold, RowRef
 from foldlog.application.lane import Decided, Lane, Services, Write
 from foldlog.application.lanes import Lanes
+from foldlog.application.rows import Row
 from foldlog.application.writing import Writing
 from foldlog.core.event import SURFACE_TYPES
 from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
@@ -43,26 +44,22 @@ class Retention:
         self._writing.judge_session_id(session_id)
         request = self._writing.request(request_id, b"snapshot")
 
-        covered: dict[RowRef, int] = {}
+        hidden: list[Row] = []
 
         async def prepare(lane: Lane) -> int:
             head = await lane.refresh()
             decisions.require_session(head, session_id)
-            kept = await self._kept(lane.id)
             fold = await lane.current_fold()
             live = frozenset(entry.row for entry in fold.surface)
-            stored = await self._services.readers.run(
-                self._with_bodies, head.id, kept, head.version
-            )
-            covered.clear()
-            covered.update((ref, seq) for ref, seq in stored if ref not in live)
+            hidden[:] = await self._services.readers.run(self._hidden, head, live)
             return max(whole_from(fold), head.whole_from_seq)
 
         def decide(head: Session, whole_from_seq: int) -> Decided:
             decisions.require_session(head, session_id)
-            if not covered:
+            seqs = [row.envelope.seq for row in hidden if not row.envelope.dropped]
+            if not seqs:
                 return Decided((0, head.whole_from_seq, head.next_seq))
-            call, seqs = self._writing.call(request), list(covered.values())
+            call = self._writing.call(request)
             return decisions.drop_history(head, call, session_id, seqs, whole_from_seq)
 
         async def replay(lane: Lane, answered: Answered) -> tuple[int, int, int]:
@@ -76,11 +73,10 @@ class Retention:
 
         with self._lanes.use(self._tenant, session_id) as lane:
             answer: tuple[int, int, int] = await lane.write(Write(request, decide, replay, prepare))
-            # What a crash leaves here undone, the next snapshot finds again.
+            # What a crash leaves undone here, the next snapshot finds again.
             kept = await self._kept(lane.id)
-            gone = [ref for ref in covered if ref.version > kept]
-            await self._services.readers.run(self._drop, lane.id, gone)
-        self._bodies.forget(gone)
+            await self._services.readers.run(self._drop, lane.id, kept, hidden)
+        self._bodies.forget(row.ref for row in hidden if row.ref.version > kept)
         return answer
 
     async def _kept(self, aggregate_id: UUID) -> int:
@@ -94,31 +90,35 @@ class Retention:
         forks = await self._services.readers.run(index.forks_reading, aggregate_id)
         return max((to_version for _, _, to_version in forks), default=0)
 
-    def _with_bodies(
-        self, aggregate_id: UUID, after: int, version: int
-    ) -> list[tuple[RowRef, int]]:
-        """Return (row, seq) of surface events of a session's own rows that have bodies."""
-        reader = self._services.history.reader
+    def _hidden(self, head: Session, live: frozenset[RowRef]) -> list[Row]:
+        """Return the rows of a session's own surface events that do not count and have bodies."""
+        rows = self._services.history.reader.rows(head.id, 0, head.version)
         return [
-            (row.ref, row.envelope.seq)
-            for row in reader.rows(aggregate_id, after, version)
-            if row.is_event and row.envelope.type in SURFACE_TYPES and not row.envelope.dropped
+            row
+            for row in rows
+            if row.is_event
+            and row.envelope.type in SURFACE_TYPES
+            and row.envelope.body
+            and row.ref not in live
         ]
 
-    def _drop(self, aggregate_id: UUID, refs: Sequence[RowRef]) -> None:
-        """Turn rows into tombstones."""
-        recorder, reader = self._services.store.recorder, self._services.history.reader
-        for start in range(0, len(refs), PURGE_ROWS):
-            versions = [ref.version for ref in refs[start : start + PURGE_ROWS]]
-            rows = reader.some(aggregate_id, versions)
-            states = [(row.ref.version, tombstone(row.envelope)) for row in rows]
-            recorder.replace_states(aggregate_id, states)
+    def _drop(self, aggregate_id: UUID, kept: int, rows: Sequence[Row]) -> None:
+        """Mark rows as dropped, and take the bodies of those that no fork reads."""
+        for start in range(0, len(rows), PURGE_ROWS):
+            part = rows[start : start + PURGE_ROWS]
+            states = [
+                (row.ref.version, dropped(row.envelope, row.ref.version <= kept))
+                for row in part
+                if row.ref.version > kept or not row.envelope.dropped
+            ]
+            self._services.store.recorder.replace_states(aggregate_id, states)
 
 
-def tombstone(envelope: Envelope) -> bytes:
-    """Return a row's state without its body; all else stays."""
-    envelope.ClearField("body")
+def dropped(envelope: Envelope, keeps_body: bool) -> bytes:
+    """Return a row's state marked as dropped, with or without its body; all else stays."""
     envelope.dropped = True
+    if not keeps_body:
+        envelope.ClearField("body")
     return envelope.SerializeToString()
 
 

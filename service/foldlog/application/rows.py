@@ -69,10 +69,18 @@ def passed(row: Row) -> Passed:
 
 def _live(row: Row, position: int) -> Live:
     envelope = row.envelope
-    if envelope.dropped:
-        return Live(position, envelope.seq, row.ref, 0, b"")
+    if not envelope.body:
+        return Live(position, envelope.seq, row.ref, 0, b"", is_dropped=True)
     message = message_from_proto(EventBody.FromString(envelope.body).message)
-    return live_of(message, envelope.seq, position, row.ref)
+    live = live_of(message, envelope.seq, position, row.ref)
+    return replace(live, is_dropped=True) if envelope.dropped else live
+
+
+def is_whole(envelope: Envelope, key: bytes) -> bool:
+    """Return whether a body is the one that was committed to; a dropped one may be gone."""
+    if envelope.dropped and not envelope.body:
+        return True
+    return commitment(key, envelope.body) == envelope.commitment
 
 
 class RowReader:
@@ -120,7 +128,7 @@ class RowReader:
             raise EventCorruptError(
                 session_id=session_id, seq=near_seq, damage="it does not decode"
             ) from error
-        if not envelope.dropped and commitment(key, envelope.body) != envelope.commitment:
+        if not is_whole(envelope, key):
             raise EventCorruptError(
                 session_id=session_id, seq=envelope.seq, damage="it does not match its commitment"
             )

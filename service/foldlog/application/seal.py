@@ -36,6 +36,7 @@ def seal(
     envelope: Envelope, body: bytes, key: bytes, previous: bytes, aggregate_id: UUID, version: int
 ) -> None:
     """Give an envelope its commitment, chain value and body."""
+    dropped, envelope.dropped = envelope.dropped, False  # no part of the chain: it may come later
     envelope.commitment = commitment(key, body)
     envelope.chain = chain_value(previous, aggregate_id, version, envelope)
-    envelope.body = body
+    envelope.body, envelope.dropped = body, dropped

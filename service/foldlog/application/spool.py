@@ -11,13 +11,14 @@ from foldlog.application.incoming import judged_body, time_of
 from foldlog.application.rows import live_of
 from foldlog.codec import message_from_proto
 from foldlog.core.active import active_path
-from foldlog.core.errors import InvalidFieldError, TooLargeError
+from foldlog.core.errors import InvalidFieldError, SeqBehindHeadError, TooLargeError
 from foldlog.core.event import SURFACE_TYPES, EventType, PositionRange, Record
 from foldlog.core.validation import validate_replace
 from foldlog.internal.v1.raw_pb2 import RawEvent
 from foldlog.settings import Limits
 from foldlog.v1.event_pb2 import EventBody
 
+MAX_SEQ = 2**62  # so that next_seq and sums of seqs stay within 64 bits
 MEMORY_BYTES = 8 * 1024 * 1024
 
 
@@ -45,16 +46,21 @@ class Spool:
         self.has_replaces = False
         self.dropped: list[int] = []
 
+    @property
+    def begins_with_request(self) -> bool:
+        """Whether the first event carries a request id of its own."""
+        return self._request_starts[:1] == [0]
+
     def close(self) -> None:
         """Forget the events."""
         self._file.close()
 
     def add(self, event: RawEvent, path: str) -> None:
         """Judge an event and keep it. Raises InvalidFieldError or TooLargeError naming the path."""
-        if event.seq <= self.last_seq or event.seq < 0:
-            raise InvalidFieldError.of(
-                f"{path}.seq", f"{event.seq} does not follow {self.last_seq}"
-            )
+        if event.seq <= self.last_seq:
+            raise SeqBehindHeadError(seq=event.seq, next_seq=self.last_seq + 1)
+        if event.seq > MAX_SEQ:
+            raise InvalidFieldError.of(f"{path}.seq", f"{event.seq} is above {MAX_SEQ}")
         type_ = self._judged_type(event, path)
         if event.HasField("replace"):
             self._judge_replace(event, type_, path)
@@ -62,7 +68,7 @@ class Spool:
             time_of(event.time, f"{path}.time")
         self._note_request(event, path)
         self._write(event, type_)
-        if self.first_seq < 0:
+        if self.count == 1:
             self.first_seq = event.seq
         self.last_seq = event.seq
 

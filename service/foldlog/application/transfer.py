@@ -181,11 +181,14 @@ class Transfer:
                     raise SeqBehindHeadError(seq=spool.first_seq, next_seq=head.next_seq)
 
             def specs(head: Session, fold: Fold, base: Session) -> Iterator[RowSpec]:
+                if spool.begins_with_request:
+                    yield RowSpec(Session.Restored, b"")
                 rehearsal = self._rehearsal(spool, fold, base)
                 for spooled in spool:
                     yield _spec(head, spooled, rehearsal)
 
-            write = self._bulk_write(request, spool.count, check, specs)
+            row_count = spool.count + spool.begins_with_request
+            write = self._bulk_write(request, row_count, check, specs)
             with self._lanes.use(self._tenant, session_id) as lane:
                 await lane.write(write)
                 return spool.count, spool.last_seq + 1

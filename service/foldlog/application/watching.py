@@ -32,6 +32,7 @@ class CaughtUp:
     """Everything stored when the watch began was told."""
 
     next_seq: int = 0
+    cursor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +143,9 @@ class Watching:
             if page is None:
                 if not told:
                     told = True
-                    yield CaughtUp()
+                    yield CaughtUp(cursor=str(after_id))
                 continue
+            after_id = page[-1].id
             for item in await self._services.readers.run(_decoded, reader, page):
                 yield item
 

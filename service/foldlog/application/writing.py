@@ -132,7 +132,9 @@ class Writing:
         self, session_id: str, request_id: str, expected_epoch: int | None, owner: str
     ) -> tuple[int, int]:
         """Begin a writer epoch and return (epoch, next_seq)."""
-        request = self.request(request_id, b"open_writer", str(expected_epoch).encode())
+        request = self.request(
+            request_id, b"open_writer", str(expected_epoch).encode(), owner.encode()
+        )
         self.judge_session_id(session_id)
         require_size("owner", len(owner.encode()), self._limits.label_bytes)
 
