@@ -23,7 +23,12 @@ from foldlog.persistence.index import (
 from foldlog.persistence.store import Store
 
 KINDS = ("note", "a\x00b", "")
-LABELS = ({}, {"team": "red"}, {"team": "blue", "env": "prod"}, {"team": "red", "env": "prod"})
+LABELS: tuple[dict[str, str], ...] = (
+    {},
+    {"team": "red"},
+    {"team": "blue", "env": "prod"},
+    {"team": "red", "env": "prod"},
+)
 
 
 def at(notification_id: int) -> Tracking:

@@ -22,6 +22,8 @@ RECONNECT_S = 2.0
 WAITING_PER_CONNECTION = 16
 FRESH_S = 1.0
 
+HOW: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
+
 # What a URL does not say: a server that went away without a word is noticed within seconds.
 DEFAULTS: dict[str, Any] = {
     "application_name": "foldlog",
@@ -62,7 +64,7 @@ class PostgresConnections(PostgresDatastore):
         self._pool = ConnectionPool(
             conninfo,
             connection_class=PooledConnection,
-            kwargs={"autocommit": True, "prepare_threshold": None},
+            kwargs=HOW,
             min_size=min(2, pool_size),
             max_size=pool_size,
             max_waiting=WAITING_PER_CONNECTION * pool_size,
@@ -74,16 +76,14 @@ class PostgresConnections(PostgresDatastore):
             name="foldlog",
         )
         self.hints = PostgresHints(with_defaults(hint_url or url), self.execute)
-        self.xid_offset = self._opened()
+        self.xid_offset = self._opened(conninfo)
 
-    def _opened(self) -> int:
+    def _opened(self, conninfo: str) -> int:
+        # Apart from the pool, which tells only after a while that it cannot connect, and not why.
+        with translation(), psycopg.connect(conninfo, **HOW) as connection:
+            offset = check_schema(connection)
         self._pool.open()
-        try:
-            with self.connection() as connection:
-                return check_schema(connection)
-        except BaseException:
-            self.close()
-            raise
+        return offset
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
@@ -111,6 +111,10 @@ class PostgresConnections(PostgresDatastore):
         """Run one statement that gives nothing."""
         with self.connection() as connection:
             connection.execute(sql, parameters)
+
+    def waiting(self) -> int:
+        """Return how many callers wait for a connection."""
+        return self._pool.get_stats().get("requests_waiting", 0)
 
     def register_type_adapters(self) -> None:
         """Do nothing: our statements use no composite types."""

@@ -1,0 +1,122 @@
+"""A PostgreSQL that is away, cut off or crowded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
+from uuid import uuid4
+
+import psycopg
+import pytest
+from eventsourcing.persistence import DataError, PersistenceError
+from foldlog.persistence.errors import PoolExhausted, UnavailableError, is_unavailable
+from foldlog.persistence.migrate import migrate, pending
+from foldlog.persistence.postgres.connections import WAITING_PER_CONNECTION, PostgresConnections
+from foldlog.persistence.rows import SessionStoredEvent
+from foldlog.persistence.store import Store, open_store
+
+from tests.persistence.stores import row
+
+CUT = """
+    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+AWAY = "postgresql://postgres@127.0.0.1:1/foldlog"
+
+
+def connections(store: Store) -> PostgresConnections:
+    """Return the store's connections."""
+    return cast("PostgresConnections", cast("Any", store.recorder).datastore)
+
+
+def cut(url: str) -> None:
+    """End every other connection to the database."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(CUT)
+
+
+def test_a_server_that_is_not_there_is_unavailable() -> None:
+    for use in (open_store, migrate, pending):
+        with pytest.raises(UnavailableError) as caught:
+            use(AWAY)
+        assert is_unavailable(caught.value)
+
+
+def test_a_connection_that_is_cut_in_a_write_makes_the_store_unavailable(plain_url: str) -> None:
+    store = open_store(plain_url)
+    with pytest.raises(UnavailableError):
+        _cut_in_a_write(store, plain_url)
+    assert len(store.recorder.insert_events([row(uuid4(), 1)])) == 1
+    store.close()
+
+
+def _cut_in_a_write(store: Store, url: str) -> None:
+    session = uuid4()
+
+    def chunks() -> Iterator[list[SessionStoredEvent]]:
+        yield [row(session, 1)]
+        cut(url)
+        yield [row(session, 2)]
+
+    store.recorder.insert_chunks(chunks())
+
+
+def test_connections_that_were_cut_while_idle_are_replaced_unnoticed(
+    plain_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("foldlog.persistence.postgres.connections.FRESH_S", -1.0)
+    store = open_store(plain_url)
+    with connections(store).connection():
+        pass
+    cut(plain_url)
+    for version in range(1, 5):
+        store.recorder.insert_events([row(uuid4(), version)])
+    store.close()
+
+
+def test_more_waiting_callers_than_the_pool_takes_are_turned_away(plain_url: str) -> None:
+    store = open_store(plain_url, pool_size=1)
+    lender = connections(store)
+    with ThreadPoolExecutor(WAITING_PER_CONNECTION) as threads:
+        with lender.connection():
+            waiting = [
+                threads.submit(store.recorder.last_version, uuid4())
+                for _ in range(WAITING_PER_CONNECTION)
+            ]
+            while lender.waiting() < WAITING_PER_CONNECTION:
+                pass
+            with pytest.raises(PoolExhausted) as caught:
+                store.recorder.last_version(uuid4())
+        assert [each.result() for each in waiting] == [None] * WAITING_PER_CONNECTION
+    assert not is_unavailable(caught.value)
+    store.close()
+
+
+def test_text_that_the_database_cannot_hold_is_a_data_error(plain_url: str) -> None:
+    store = open_store(plain_url)
+    with pytest.raises(DataError):
+        store.recorder.insert_events([SessionStoredEvent(uuid4(), 1, "a\x00b", b"")])
+    store.close()
+
+
+def test_a_store_that_is_closed_is_unavailable(plain_url: str) -> None:
+    store = open_store(plain_url)
+    store.recorder.notify()
+    store.close()
+    with pytest.raises(PersistenceError) as caught:
+        store.recorder.last_version(uuid4())
+    assert is_unavailable(caught.value)
+
+
+def test_hints_come_again_after_the_listener_was_cut_off(plain_url: str) -> None:
+    one, other = open_store(plain_url), open_store(plain_url)
+    assert other.recorder.wait_for_hint(10)
+    cut(plain_url)
+    # Made again, the listener hints by itself, since something may have been hinted meanwhile.
+    assert other.recorder.wait_for_hint(10)
+    one.recorder.last_version(uuid4())
+    one.recorder.notify()
+    assert other.recorder.wait_for_hint(10)
+    one.close()
+    other.close()
