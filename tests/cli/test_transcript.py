@@ -173,8 +173,6 @@ def test_no_field_can_steer_the_terminal(is_full: bool) -> None:
 
 
 def test_turns_are_set_apart() -> None:
-    turn = Beginning(4, "turn 2 begins", is_turn=True)
-    assert (
-        drawn(turn, Remark(5, "step 1 begins"))
-        == "\n    4   · turn 2 begins\n    5   · step 1 begins"
-    )
+    turn = Beginning(4, "turn 2 · user", is_turn=True)
+    lines = drawn(turn, Remark(5, "step 1")).split("\n")
+    assert lines == ["", "    4   ── turn 2 · user", "    5   · step 1"]

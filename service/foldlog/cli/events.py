@@ -52,6 +52,12 @@ def described(body: object) -> str:
     return "an event of a newer release"
 
 
+def heading(body: TurnStart | StepStart) -> str:
+    """Return what stands over a turn or a step, such as `turn 3 · user`."""
+    numbered = _span(body) if body.number is None else f"{_span(body)} {body.number}"
+    return f"{numbered} · {body.reason}" if body.reason else numbered
+
+
 def _span(body: object) -> str:
     return "turn" if isinstance(body, TurnStart | TurnEnd) else "step"
 

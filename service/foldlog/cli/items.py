@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import TYPE_CHECKING
 
-from foldlog.cli.events import described, type_name
+from foldlog.cli.events import described, heading, type_name
 from foldlog.client.bodies import StepStart, TurnStart
 from foldlog.client.stored import CaughtUp, Deleted, Event, EventState, HistoryDropped
 from foldlog.core.event import EventType
@@ -117,7 +117,7 @@ def _beginnings(events: Iterable[Event], at: int | None) -> Iterator[Beginning]:
     for event in events:
         undone = event.state is EventState.UNDONE and (at is None or (event.state_seq or 0) <= at)
         if not undone and isinstance(body := event.body, TurnStart | StepStart):
-            yield Beginning(event.seq, described(body), is_turn=isinstance(body, TurnStart))
+            yield Beginning(event.seq, heading(body), is_turn=isinstance(body, TurnStart))
 
 
 def _holding(items: Iterable[Item]) -> Iterator[Item]:

@@ -13,6 +13,7 @@ from foldlog.cli.options import Address, AsJson, AtSeq, SessionId
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from foldlog.cli.transcript import Transcript
     from foldlog.client.client import Session
     from foldlog.client.stored import WatchItem
     from foldlog.client.values import Diff, FoldedMessage, SessionInfo
@@ -96,6 +97,8 @@ def tail(
     as_json: AsJson = False,
 ) -> None:
     """Print events as they are written. Goes on after the service was restarted."""
+    from foldlog.cli.transcript import Transcript
+
     with connected(address) as client:
         next_seq = client.session(session).info().next_seq
     first = max(0, next_seq - LAST_EVENTS) if from_seq is None else from_seq
@@ -103,12 +106,12 @@ def tail(
         with connected(address, patient=follow) as client:
             watched = client.session(session)
             items = watched.watch(first) if follow else watched.events(first)
-            _print_items(items, full, as_json)
+            _print_items(items, Transcript(is_full=full, knows_all=first == 0), as_json)
     except KeyboardInterrupt:
         raise typer.Exit from None
 
 
-def _print_items(items: Iterable[WatchItem], full: bool, as_json: bool) -> None:
+def _print_items(items: Iterable[WatchItem], transcript: Transcript, as_json: bool) -> None:
     if as_json:
         from foldlog.cli.documents import watch_document
         from foldlog.cli.terminal import print_json_lines
@@ -117,9 +120,7 @@ def _print_items(items: Iterable[WatchItem], full: bool, as_json: bool) -> None:
         return
     from foldlog.cli.items import watched
     from foldlog.cli.terminal import put
-    from foldlog.cli.transcript import Transcript
 
-    transcript = Transcript(is_full=full)
     for item in items:
         if (shown := watched(item)) is not None:
             put(transcript.rendered(shown))

@@ -155,10 +155,11 @@ class Transcript:
 
 def _remark(remark: Remark) -> RenderableType:
     seq = "" if remark.seq is None else str(remark.seq)
+    is_turn = isinstance(remark, Beginning) and remark.is_turn
     said = Text.assemble(
-        "\n" if isinstance(remark, Beginning) and remark.is_turn else "",
+        "\n" if is_turn else "",
         (f"{seq:>{SEQ_WIDTH}}   ", MARGIN),
-        ("· ", MARGIN),
+        ("── " if is_turn else "· ", MARGIN),
         (printable(remark.text), FADED if remark.gone else MARGIN),
     )
     return said.append(f"  {remark.gone}", "dim italic") if remark.gone else said

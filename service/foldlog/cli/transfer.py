@@ -152,11 +152,12 @@ def _progress(what: str, size: int | None, quiet: bool) -> Iterator[Callable[[in
 
 
 def _teller(bar: Progress, task: TaskID) -> Callable[[int, int], None]:
-    events = 0
+    # The first line is the header.
+    events = -1
 
     def told(size: int, lines: int) -> None:
         nonlocal events
         events += lines
-        bar.update(task, advance=size, events=events)
+        bar.update(task, advance=size, events=max(0, events))
 
     return told
