@@ -17,8 +17,9 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.message import DecodeError
 
+from foldlog.application.incoming import TYPE_OF_KIND
 from foldlog.core.errors import InvalidFieldError
-from foldlog.core.event import SURFACE_TYPES, EventType
+from foldlog.core.event import SURFACE_TYPES, TYPE_OF_ROLE, EventType
 from foldlog.internal.v1.raw_pb2 import RawEvent
 from foldlog.internal.v1.storage_pb2 import Envelope
 from foldlog.v1.event_pb2 import EventBody
@@ -134,10 +135,14 @@ def event_from(fields: Mapping[str, Any], number: int) -> RawEvent:
         event.type = _type(fields, path)  # type: ignore[assignment]
     else:
         event.body = _body(fields, path)
+        _require_type(fields, event.body, path)
     replace = fields.get("replace")
     if isinstance(replace, Mapping):
         event.replace.start = _integer(replace, "start", f"{path}.replace")
         event.replace.stop = _integer(replace, "stop", f"{path}.replace")
+    position = event.replace.start if event.HasField("replace") else event.seq
+    if fields.get("position", position) != position:
+        raise InvalidFieldError.of(f"{path}.position", f"the event stands at {position}")
     event.request_id = _text(fields, "request_id", path)
     return event
 
@@ -166,6 +171,17 @@ def _type(fields: Mapping[str, Any], path: str) -> EventType:
         return EventType[name.upper()]
     except KeyError:
         raise InvalidFieldError.of(f"{path}.type", f"{name!r} is no event type") from None
+
+
+def _require_type(fields: Mapping[str, Any], body: bytes, path: str) -> None:
+    """Raise InvalidFieldError if a line names another type than its body has."""
+    found = EventBody.FromString(body)
+    kind = found.WhichOneof("kind")
+    if kind is None or "type" not in fields:
+        return  # judged with the body
+    type_ = TYPE_OF_KIND.get(kind) or TYPE_OF_ROLE.get(found.message.role)  # type: ignore[call-overload]
+    if type_ is not None and fields["type"] != type_name(type_):
+        raise InvalidFieldError.of(f"{path}.type", f"its body is that of a {type_name(type_)}")
 
 
 def _body(fields: Mapping[str, Any], path: str) -> bytes:

@@ -150,7 +150,7 @@ class Reading:
             found = self._bodies.known(part)
             if found is None:
                 found = await self._read_bodies(part)
-            for piece in _pieces(found):
+            for piece in _pieces(found, min(CHUNK_BYTES, self._limits.page_bytes)):
                 yield piece
             await asyncio.sleep(0)
 
@@ -391,11 +391,11 @@ def _marked(marks: Marks, envelope: Envelope) -> Stored:
     return Stored(envelope, shadowed, undone)
 
 
-def _pieces(found: Sequence[bytes]) -> Iterator[list[bytes]]:
+def _pieces(found: Sequence[bytes], max_bytes: int) -> Iterator[list[bytes]]:
     piece: list[bytes] = []
     size = 0
     for encoded in found:
-        if piece and size + len(encoded) > CHUNK_BYTES:
+        if piece and size + len(encoded) > max_bytes:
             yield piece
             piece, size = [], 0
         piece.append(encoded)

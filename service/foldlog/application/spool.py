@@ -11,7 +11,7 @@ from foldlog.application.incoming import judged_body, time_of
 from foldlog.application.rows import live_of
 from foldlog.codec import message_from_proto
 from foldlog.core.active import active_path
-from foldlog.core.errors import InvalidFieldError, SeqBehindHeadError, TooLargeError
+from foldlog.core.errors import InvalidFieldError, TooLargeError
 from foldlog.core.event import SURFACE_TYPES, EventType, PositionRange, Record
 from foldlog.core.validation import validate_replace
 from foldlog.internal.v1.raw_pb2 import RawEvent
@@ -57,8 +57,9 @@ class Spool:
 
     def add(self, event: RawEvent, path: str) -> None:
         """Judge an event and keep it. Raises InvalidFieldError or TooLargeError naming the path."""
-        if event.seq <= self.last_seq:
-            raise SeqBehindHeadError(seq=event.seq, next_seq=self.last_seq + 1)
+        if self.count and event.seq <= self.last_seq:
+            wrong = f"{event.seq} does not follow {self.last_seq}"
+            raise InvalidFieldError.of(f"{path}.seq", wrong)
         if event.seq > MAX_SEQ:
             raise InvalidFieldError.of(f"{path}.seq", f"{event.seq} is above {MAX_SEQ}")
         type_ = self._judged_type(event, path)
