@@ -203,6 +203,11 @@ def test_a_stream_of_an_unreachable_server_fails_what_it_was_given() -> None:
             stream.close()
 
 
+def test_a_stream_is_to_be_opened(session: Session) -> None:
+    with pytest.raises(errors.ClientClosedError):
+        session.client.stream().append(session, user("a"))
+
+
 def test_a_block_that_raises_ends_its_stream_and_keeps_what_was_acknowledged(
     session: Session,
 ) -> None:

@@ -46,7 +46,7 @@ class AppendStream:
         self._changed = threading.Condition()
         self._to_send: SimpleQueue[pb.AppendStreamRequest | None] = SimpleQueue()
         self._is_closing = False
-        self._error: FoldlogError | None = None
+        self._error: FoldlogError | None = ClientClosedError("the stream is not open")
         self._call: Any = None
         self._thread = threading.Thread(target=self._work, name="foldlog-appends", daemon=True)
 
@@ -105,6 +105,7 @@ class AppendStream:
         self._thread.join()
 
     def __enter__(self) -> Self:
+        self._error = None
         self._thread.start()
         return self
 
@@ -134,7 +135,7 @@ class AppendStream:
                 self._changed.notify_all()
 
     def _pause(self, delay_s: float) -> None:
-        with self._changed:
+        with self._client.wire.connecting(), self._changed:
             self._changed.wait_for(lambda: self._is_closing, delay_s)
 
     def _connection(self, attempts: Attempts) -> Failure | None:

@@ -43,7 +43,7 @@ class AsyncAppendStream:
         self._outbox = Outbox()
         self._changed = asyncio.Event()
         self._to_send: asyncio.Queue[pb.AppendStreamRequest] = asyncio.Queue()
-        self._error: FoldlogError | None = None
+        self._error: FoldlogError | None = ClientClosedError("the stream is not open")
         self._task: asyncio.Task[None] | None = None
 
     async def append(
@@ -96,6 +96,7 @@ class AsyncAppendStream:
             await asyncio.wait([self._task])
 
     async def __aenter__(self) -> Self:
+        self._error = None
         self._task = asyncio.create_task(self._work())
         return self
 

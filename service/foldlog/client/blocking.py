@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, cast
@@ -97,9 +98,23 @@ class Wire:
             case Receive(stream):
                 return _next(stream)
             case Sleep(delay_s):
-                if self._closed.wait(delay_s):
-                    raise ClientClosedError
+                with self.connecting():
+                    if self._closed.wait(delay_s):
+                        raise ClientClosedError
         return None
+
+    @contextmanager
+    def connecting(self) -> Iterator[None]:
+        """Let the channel get on with connecting meanwhile.
+
+        It has no thread of its own for that: it gets on while a call waits, or while it is watched.
+        Calls that find it without a connection fail at once, and could do so for ever.
+        """
+        self._channel.subscribe(_ignore)
+        try:
+            yield
+        finally:
+            self._channel.unsubscribe(_ignore)
 
     def _upload(self, step: Upload) -> object:
         """Iterate here, in the caller's thread: gRPC takes requests over in a thread of its own."""
@@ -118,6 +133,10 @@ class Wire:
         finally:
             call.cancel()
             _release(handed)
+
+
+def _ignore(connectivity: grpc.ChannelConnectivity) -> None:
+    """Take note of nothing: that the channel is watched is enough."""
 
 
 def _answer(call: Any, request: ProtoMessage, timeout_s: float) -> object:

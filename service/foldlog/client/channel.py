@@ -14,9 +14,12 @@ OPTIONS: Final = (
     ("grpc.max_reconnect_backoff_ms", 1_000),
     # Despite its name, how long one attempt to connect may take.
     ("grpc.min_reconnect_backoff_ms", 5_000),
-    # A peer that vanished is noticed on an open watch. More often, servers call it too many pings.
-    ("grpc.keepalive_time_ms", 330_000),
-    ("grpc.keepalive_timeout_ms", 20_000),
+    # A peer that vanished without a word is noticed on an open watch or stream. The service accepts
+    # pings this often; gRPC's default server would call it too many.
+    ("grpc.keepalive_time_ms", 20_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    # A proxy that the environment names for the web is not a way to the service.
+    ("grpc.enable_http_proxy", 0),
     ("grpc.max_receive_message_length", 64 * MIB),
     ("grpc.max_send_message_length", -1),
 )

@@ -67,17 +67,17 @@ def check(
     raises RequestNotDerivableError instead of returning a violation. Messages that this object
     knows to be equal to the log's, from the last check that found nothing or from `messages()`, are
     sent as a digest. An option needs the whole list, which is then sent. `min_next_seq` is as in
-    `messages()`; while this object holds the writer epoch, nobody else writes, and what it knows
-    itself is sent.
+    `messages()`; while this object holds the writer epoch it is what the object knows itself, since
+    nobody else writes then.
     """
     given, own_header = _parts(messages)
-    options = {
-        "strict_system": strict_system,
-        "compare_reasoning": compare_reasoning,
-        "report_unanswered_calls": report_unanswered_calls,
-        "byte_exact": byte_exact,
-        "independent": independent,
-    }
+    options = check_pb2.CheckOptions(
+        strict_system=strict_system,
+        compare_reasoning=compare_reasoning,
+        report_unanswered_calls=report_unanswered_calls,
+        byte_exact=byte_exact,
+        independent=independent,
+    )
     if min_next_seq is None and at_seq is None and session.writer_epoch is not None:
         min_next_seq = session.next_seq
     frame = request(
@@ -87,17 +87,17 @@ def check(
         mode=_mode(mode),
         at_seq=at_seq,
         min_next_seq=min_next_seq,
-        options=check_pb2.CheckOptions(**options),
+        options=options,
         agent_name=agent_name,
     )
-    known = None if any(options.values()) else known_prefix(session, given)
-    answer = yield from _check(session, session.client.attempts(timeout_s), frame, given, known)
+    answer = yield from _check(session, session.client.attempts(timeout_s), frame, given)
+    violation = violation_from_proto(answer.violation) if answer.HasField("violation") else None
+    result = CheckResult(answer.checked, violation, answer.next_seq)
     if at_seq is None:
         session.saw(answer.next_seq)
-    if answer.checked and not answer.HasField("violation") and at_seq is None:
-        remember(session, given, answer.digest)
-    violation = violation_from_proto(answer.violation) if answer.HasField("violation") else None
-    return CheckResult(answer.checked, violation, answer.next_seq)
+        if result.ok:
+            remember(session, given, answer.digest)
+    return result
 
 
 def _parts(given: Checkable) -> tuple[list[Message], Header | None]:
@@ -128,9 +128,10 @@ def _check(
     session: SessionState,
     attempts: Attempts,
     frame: pb.CheckRequestRequest,
-    given: Sequence[Message],
-    known: CheckedPrefix | None,
+    given: list[Message],
 ) -> Operation[pb.CheckRequestResponse]:
+    needs_content = frame.options.ByteSize() > 0
+    known = None if needs_content else known_prefix(session, given)
     if known is not None:
         asked = _after(known, frame, given)
         require_fits("messages", asked.ByteSize(), session.client.limits.request_bytes)
