@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from foldlog.converters import anthropic, openai_chat, openai_responses
-from foldlog.converters.converted import Converted
 from foldlog.core.header import Header, differing_fields
 from foldlog.core.message import (
     Message,
@@ -199,8 +198,18 @@ def test_a_cache_breakpoint_changes_nothing_that_compares() -> None:
     assert seen(True) == seen(False)
 
 
+TEXT_CACHED = {"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}
+
+
 def test_the_order_of_members_is_no_difference_between_headers() -> None:
-    request = {"stop": 1, "messages": [], "model": "m", "temperature": 1}
-    other = {"temperature": 1, "model": "m", "messages": [], "stop": 1}
-    headers: list[Converted] = [openai_chat.from_request(r) for r in (request, other)]
-    assert differing_fields(headers[0].header, headers[1].header) == ()
+    natural = {"model": "m", "messages": [], "stop": 1, "temperature": 1}
+    other = {"temperature": 1, "messages": [], "model": "m", "stop": 1}
+    logged, sent = (openai_chat.from_request(request).header for request in (natural, other))
+    assert differing_fields(logged, sent) == ()
+    assert differing_fields(logged, sent, byte_exact=True) == ("parameters_json",)
+
+
+def test_a_request_written_in_another_way_has_the_header_that_was_logged_natively() -> None:
+    request = {"messages": [], "max_tokens": 1, "system": [TEXT_CACHED], "model": "m"}
+    native = Header("anthropic", "m", '{"max_tokens": 1}', "s")
+    assert differing_fields(native, anthropic.from_request(request).header) == ()

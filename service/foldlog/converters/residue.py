@@ -12,12 +12,13 @@ from dataclasses import replace
 
 from foldlog.converters.difference import difference, patched
 from foldlog.converters.json_text import JsonObject, dumps
+from foldlog.core.header import CONVERTER_PREFIX
 from foldlog.core.message import Message
 
 
 def member_of(provider: str) -> str:
     """Return the name of a provider's member, in metadata and in a header's parameters."""
-    return f"foldlog.{provider}"
+    return CONVERTER_PREFIX + provider
 
 
 def with_hints(message: Message, provider: str, hints: JsonObject) -> Message:

@@ -47,12 +47,12 @@ def check_free_json(text: str, field: str, max_depth: int) -> None:
         raise InvalidFieldError.of(field, str(error)) from None
 
 
-def canonical(text: str) -> str:
+def canonical(text: str, without: str | None = None) -> str:
     """Return the form in which JSON texts compare: keys sorted, no white space, escapes normalised.
 
     Number tokens stay as written, so 1, 1.0 and 1e0 differ. A text that is not lossless JSON, or is
     nested over SAFE_DEPTH, comes back as it is: no canonical form is such a text, so the two kinds
-    never meet.
+    never meet. Members of an outermost object whose names begin with `without` are left out.
     """
     try:
         _require_scalars(text)
@@ -60,6 +60,8 @@ def canonical(text: str) -> str:
         value = _READER.decode(text)
     except ValueError:
         return text
+    if without is not None and isinstance(value, dict):
+        value = {key: member for key, member in value.items() if not key.startswith(without)}
     return _MARKED.sub(r"\1", _WRITER.encode(value))
 
 

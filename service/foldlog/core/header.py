@@ -21,14 +21,17 @@ class Header:
 
 _NAMES = tuple(field.name for field in fields(Header))
 
+# Members of the parameters that tell how a converter's request was written, not what it asked for.
+CONVERTER_PREFIX = "foldlog."
+
 
 def canonicalised(header: Header) -> Header:
     """Return the header in the form in which headers compare.
 
     JSON is canonical and an object of parameters without members is absent; members that are null
-    stay, and so does the order of the tools.
+    stay, and so does the order of the tools. What a converter noted for itself is left out.
     """
-    parameters = canonical(header.parameters_json)
+    parameters = canonical(header.parameters_json, without=CONVERTER_PREFIX)
     return replace(
         header,
         parameters_json="" if parameters == "{}" else parameters,
