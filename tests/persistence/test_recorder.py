@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 from eventsourcing.persistence import IntegrityError, StoredEvent
-from foldlog.persistence.errors import DuplicateRowError
+from foldlog.persistence.errors import DuplicateRowError, UnavailableError
 from foldlog.persistence.recorder import TRANSACTION_ROWS
 from foldlog.persistence.rows import SessionStoredEvent
 from foldlog.persistence.store import Store
@@ -160,6 +160,36 @@ def test_versions_are_read_whatever_their_number_and_order(store: Store) -> None
     assert [each.originator_version for each in found] == [*range(1, 2_000, 2)]
     assert found[7].state == b"state 15"
     assert store.recorder.select_versions(session, []) == []
+
+
+@pytest.mark.parametrize(
+    ("max_bytes", "expected"), [(0, [1]), (9, [1]), (20, [1, 2]), (29, [1, 2]), (1_000, [1, 2, 3])]
+)
+def test_a_page_ends_where_its_bytes_would_exceed_the_limit(
+    store: Store, max_bytes: int, expected: list[int]
+) -> None:
+    session = uuid4()
+    store.recorder.insert_events([row(session, version, b"x" * 10) for version in (1, 2, 3, 4)])
+    page = store.recorder.select_events(session, limit=3, max_bytes=max_bytes)
+    assert [each.originator_version for each in page] == expected
+    feed = store.recorder.select_notifications(None, 3, max_bytes=max_bytes)
+    assert [each.originator_version for each in feed] == expected
+    newest = store.recorder.select_events(session, desc=True, limit=3, max_bytes=max_bytes)
+    assert [each.originator_version for each in newest] == [5 - version for version in expected]
+
+
+def test_a_page_by_bytes_of_nothing_is_empty(store: Store) -> None:
+    assert store.recorder.select_events(uuid4(), max_bytes=1) == []
+    assert store.recorder.select_notifications(None, 10, max_bytes=1) == []
+
+
+def test_a_closed_store_is_unavailable(store: Store) -> None:
+    store.close()
+    for use in (store.recorder.last_version, store.index.find_session):
+        with pytest.raises(UnavailableError):
+            use(uuid4())
+    with pytest.raises(UnavailableError):
+        store.recorder.insert_events([row(uuid4(), 1)])
 
 
 def test_states_are_replaced_together(store: Store) -> None:

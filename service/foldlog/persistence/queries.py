@@ -6,13 +6,22 @@ from collections.abc import Sequence
 
 Query = tuple[str, list[object]]
 EVENT = "originator_version, topic, state"
+EVENT_SIZE = "originator_version, length(state)"
+NOTIFICATION = f"originator_id, {EVENT}, notification_id, tenant"
+NOTIFICATION_SIZE = "notification_id, length(state)"
 
 
 def events(
-    table: str, key: object, gt: int | None, lte: int | None, desc: bool, limit: int | None
+    table: str,
+    key: object,
+    gt: int | None,
+    lte: int | None,
+    desc: bool,
+    limit: int | None,
+    columns: str = EVENT,
 ) -> Query:
     """Select rows of one session in the order of their versions."""
-    sql = f"SELECT {EVENT} FROM {table} WHERE originator_id = %s"
+    sql = f"SELECT {columns} FROM {table} WHERE originator_id = %s"
     parameters = [key]
     for test, value in ((">", gt), ("<=", lte)):
         if value is not None:
@@ -51,7 +60,12 @@ def request(key: object, request_key: bytes) -> Query:
 
 
 def notifications(
-    start: int | None, stop: int | None, topics: Sequence[str], inclusive: bool, limit: int
+    start: int | None,
+    stop: int | None,
+    topics: Sequence[str],
+    inclusive: bool,
+    limit: int,
+    columns: str = NOTIFICATION,
 ) -> Query:
     """Select rows in the feed's order; `stop` is inclusive."""
     clauses, parameters = ["TRUE"], list[object]()
@@ -65,7 +79,7 @@ def notifications(
         clauses.append(f"topic IN ({', '.join(['%s'] * len(topics))})")
         parameters.extend(topics)
     sql = (
-        f"SELECT originator_id, {EVENT}, notification_id, tenant FROM foldlog_events"
+        f"SELECT {columns} FROM foldlog_events"
         f" WHERE {' AND '.join(clauses)} ORDER BY notification_id LIMIT %s"
     )
     return sql, [*parameters, limit]

@@ -35,11 +35,18 @@ class EventReader(ABC):
         lte: int | None = None,
         desc: bool = False,
         limit: int | None = None,
+        max_bytes: int | None = None,
     ) -> list[StoredEvent]:
-        """Return rows by version: `gt` is exclusive, `lte` inclusive."""
-        key = self._key(originator_id)
-        query = queries.events(self.events_table_name, key, gt, lte, desc, limit)
-        return self._events(originator_id, query)
+        """Return rows by version: `gt` is exclusive, `lte` inclusive.
+
+        With `max_bytes`, fewer than `limit` where their states would be larger together, but one.
+        """
+        table, key = self.events_table_name, self._key(originator_id)
+        if max_bytes is not None:
+            sizes = queries.events(table, key, gt, lte, desc, limit, queries.EVENT_SIZE)
+            last = _last_within(max_bytes, self._rows(sizes))
+            gt, lte = (gt, lte) if last is None else (last - 1, lte) if desc else (gt, last)
+        return self._events(originator_id, queries.events(table, key, gt, lte, desc, limit))
 
     def _events(self, originator_id: UUID | str, query: queries.Query) -> list[StoredEvent]:
         return [StoredEvent(originator_id, *row) for row in self._rows(query)]
@@ -83,9 +90,14 @@ class FeedReader(EventReader):
         topics: Sequence[str] = (),
         *,
         inclusive_of_start: bool = True,
+        max_bytes: int | None = None,
     ) -> list[SessionNotification]:
+        which = (topics, inclusive_of_start, limit)
         last = self._feed_stop(stop)
-        query = queries.notifications(start, last, topics, inclusive_of_start, limit)
+        if max_bytes is not None:
+            sizes = queries.notifications(start, last, *which, queries.NOTIFICATION_SIZE)
+            last = _last_within(max_bytes, self._rows(sizes)) or last
+        query = queries.notifications(start, last, *which)
         return [self._notification(*row) for row in self._rows(query)]
 
     def select_changes(self, after_id: int, limit: int) -> list[tuple[int, UUID, int]]:
@@ -101,3 +113,14 @@ class FeedReader(EventReader):
         self, key: object, version: int, topic: str, state: bytes, place: int, tenant: str
     ) -> SessionNotification:
         return SessionNotification(self._id(key), version, topic, state, place, tenant)
+
+
+def _last_within(max_bytes: int, sizes: Sequence[tuple[int, int]]) -> int | None:
+    """Return the last row, of those given with their sizes, that fits: at least the first."""
+    total, last = 0, None
+    for place, size in sizes:
+        total += size
+        if last is not None and total > max_bytes:
+            break
+        last = place
+    return last

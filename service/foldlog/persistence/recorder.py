@@ -40,8 +40,24 @@ class SessionRecorder(ApplicationRecorder):
     def insert_chunks(self, chunks: Iterable[Sequence[StoredEvent]]) -> int:
         """Write all the chunks in one transaction and return how many rows they had.
 
-        At most 1,000,000 rows. If the iterable raises, nothing is written.
-        Raises DuplicateRowError.
+        At most 1,000,000 rows. If the iterable raises, nothing is written. Until the transaction
+        ends, the feed stands still, and on SQLite writers wait. Raises DuplicateRowError.
+        """
+
+    @abstractmethod
+    def select_events(
+        self,
+        originator_id: UUID | str,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Sequence[StoredEvent]:
+        """Return rows by version: `gt` is exclusive, `lte` inclusive.
+
+        With `max_bytes`, fewer than `limit` where their states would be larger together, but one.
         """
 
     @abstractmethod
@@ -72,10 +88,12 @@ class SessionRecorder(ApplicationRecorder):
         topics: Sequence[str] = (),
         *,
         inclusive_of_start: bool = True,
+        max_bytes: int | None = None,
     ) -> Sequence[SessionNotification]:
         """Return rows in the feed's order, `start` and `stop` included.
 
-        The feed is complete up to each row it returns: no row with a lower id appears later.
+        The feed is complete up to each row it returns: no row with a lower id appears later. With
+        `max_bytes`, fewer than `limit` where their states would be larger together, but one.
         """
 
     @abstractmethod

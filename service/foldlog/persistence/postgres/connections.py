@@ -91,6 +91,10 @@ class PostgresConnections(PostgresDatastore):
         with translation(), self._pool.connection() as connection:
             try:
                 yield connection
+            except psycopg.errors.ReadOnlySqlTransaction:
+                # The server has become a standby; the next connection is to find its successor.
+                connection.close()
+                raise
             finally:
                 # Not in the pool's reset hook: it would hand each return to a worker thread.
                 connection.returned_at = monotonic()

@@ -52,6 +52,7 @@ class SQLiteConnections(SQLiteDatastore):
         except BaseException:
             self._release_file()
             raise
+        self._closed = False
         self._readers: LifoQueue[sqlite3.Connection | None] = LifoQueue()
         self._reader_count = 0 if self._in_memory else readers
         for _ in range(self._reader_count):
@@ -72,6 +73,7 @@ class SQLiteConnections(SQLiteDatastore):
     def writer(self) -> Iterator[sqlite3.Connection]:
         """Lend the writer, inside a transaction that is committed unless an exception comes."""
         with translation(), self._lock:
+            self._check_open()
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
@@ -90,10 +92,12 @@ class SQLiteConnections(SQLiteDatastore):
     def _reader(self) -> Iterator[sqlite3.Connection]:
         if self._in_memory:
             with self._lock:
+                self._check_open()
                 yield self._writer
             return
         connection = self._readers.get()
         try:
+            self._check_open()
             if connection is None:
                 connection = connect(self._path)
                 prepare(connection)
@@ -109,15 +113,22 @@ class SQLiteConnections(SQLiteDatastore):
 
     def close(self) -> None:
         """Close the connections, the writer last, so that it tidies the write-ahead log."""
+        self._closed = True
         for _ in range(self._reader_count):
             with suppress(Empty):
                 connection = self._readers.get(timeout=CLOSE_TIMEOUT_S)
                 if connection is not None:
                     connection.close()
         self._reader_count = 0
+        # Whoever waits for a reader takes this turn by turn, and is told.
+        self._readers.put(None)
         with self._lock:
             self._writer.close()
         self._release_file()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UnavailableError("the store is closed")
 
     def _release_file(self) -> None:
         if self._file_lock is not None:
