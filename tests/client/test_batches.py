@@ -70,6 +70,12 @@ def test_an_event_over_the_limit_that_goes_alone_is_the_services_to_refuse() -> 
     assert len(Driven(call, [appended(0, 1)]).asked) == 1
 
 
+def test_an_event_that_the_service_cannot_receive_is_refused_before_it_is_sent() -> None:
+    with pytest.raises(errors.TooLargeError) as refused:
+        Driven(appending.append(session(limits=LIMITS), user("x" * 1_000)), [])
+    assert refused.value.limit == 1_000
+
+
 def test_an_append_of_nothing_is_the_services_to_refuse() -> None:
     refused = Failure(errors.InvalidFieldError.of("events", "is empty"))
     with pytest.raises(errors.InvalidFieldError):

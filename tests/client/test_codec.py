@@ -22,7 +22,7 @@ from foldlog.codec import (
 from foldlog.core.errors import InvalidFieldError
 from foldlog.v1 import check_pb2, event_pb2, message_pb2
 from google.protobuf.timestamp_pb2 import Timestamp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.client.strategies import BODIES, HEADERS, INT64, MAYBE_TEXTS, MESSAGES, TEXTS, TIMES_NS
@@ -44,28 +44,33 @@ VIOLATIONS = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(MESSAGES)
 def test_a_message_comes_back_with_its_presence(message: Message) -> None:
     encoded = message_to_proto(message).SerializeToString()
     assert message_from_proto(message_pb2.Message.FromString(encoded)) == message
 
 
+@settings(deadline=None)
 @given(BODIES)
 def test_a_body_comes_back_as_the_same_kind(body: Body) -> None:
     encoded = body_to_proto(body).SerializeToString()
     assert body_from_proto(event_pb2.EventBody.FromString(encoded)) == body
 
 
+@settings(deadline=None)
 @given(HEADERS)
 def test_a_header_comes_back(header: Header) -> None:
     assert header_from_proto(header_to_proto(header, 1)) == header
 
 
+@settings(deadline=None)
 @given(VIOLATIONS)
 def test_a_violation_comes_back(violation: Violation) -> None:
     assert violation_from_proto(violation_to_proto(violation)) == violation
 
 
+@settings(deadline=None)
 @given(TIMES_NS)
 def test_a_time_keeps_its_nanoseconds(time_ns: int) -> None:
     assert time_from_proto(time_to_proto(time_ns)) == time_ns
@@ -84,6 +89,7 @@ def test_a_time_with_nanoseconds_beyond_a_second_is_refused(nanos: int) -> None:
         time_from_proto(Timestamp(seconds=0, nanos=nanos))
 
 
+@settings(deadline=None)
 @given(st.datetimes(timezones=st.just(timezone(timedelta(hours=5, minutes=30)))))
 def test_a_datetime_keeps_its_microseconds(time: datetime) -> None:
     assert datetime_of(time_ns_of(time)) == time

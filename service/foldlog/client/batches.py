@@ -38,12 +38,12 @@ def batches_of(field: str, elements: Sequence[M], limits: SendLimits) -> list[li
     """Return the batches; one that is empty if there is nothing, for the service to refuse.
 
     Raises TooLargeError for an element that the service would refuse after earlier batches were
-    already written. One that goes alone is left for the service to judge.
+    already written. One that goes alone is left for the service to judge, if it can be received.
     """
     batches = list(split(elements, limits)) or [[]]
-    if len(batches) > 1:
-        for index, element in enumerate(elements):
-            require_fits(f"{field}[{index}]", element.ByteSize(), limits.batch_bytes)
+    limit = limits.batch_bytes if len(batches) > 1 else limits.request_bytes
+    for index, element in enumerate(elements):
+        require_fits(f"{field}[{index}]", element.ByteSize(), limit)
     return batches
 
 
