@@ -350,6 +350,13 @@ def test_what_a_provider_cannot_be_told_is_refused_with_its_path(
     assert list(refusal.value.fields) == [path]
 
 
+def test_what_one_provider_noted_is_not_sent_to_another() -> None:
+    header = anthropic.from_request({"stop": 1, "messages": [], "model": "m"}).header
+    assert "foldlog.anthropic" in header.parameters_json
+    request = {"model": "m", "messages": [], "stop": 1}
+    assert openai_chat.to_request(Converted((), header=header)) == request
+
+
 def test_parameters_that_are_no_object_are_refused() -> None:
     with pytest.raises(InvalidFieldError) as refusal:
         openai_chat.to_request(Converted((), header=Header(parameters_json="[]")))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from foldlog.converters.blocks import is_plain_text
 from foldlog.converters.json_text import JsonObject, dumps, loads, loads_object, require_object
 from foldlog.converters.residue import member_of, members, restored, with_difference
-from foldlog.core.header import Header
+from foldlog.core.header import CONVERTER_PREFIX, Header
 
 # Between the texts of a system prompt given as blocks.
 SEPARATOR = "\n\n"
@@ -27,9 +27,8 @@ class RequestShape:
 
     def header_of(self, request: JsonObject) -> Header:
         """Return the header that holds everything of the request but its messages."""
-        parameters = dict(request)
+        parameters = _without_notes(request)
         parameters.pop(self.messages, None)
-        parameters.pop(member_of(self.provider), None)
         model = _taken_text(parameters, "model")
         system, hints = self._taken_system(parameters)
         tools = _taken_tools(parameters)
@@ -50,8 +49,7 @@ class RequestShape:
         """
         parameters = _parameters(header)
         hints = members(parameters, member_of(self.provider))
-        parameters.pop(member_of(self.provider), None)
-        natural = self._natural(header, parameters, hints)
+        natural = self._natural(header, _without_notes(parameters), hints)
         request = require_object(restored(natural, hints), "header.parameters_json")
         if messages != [] or request.get(self.messages) == []:
             request[self.messages] = messages
@@ -146,6 +144,11 @@ def _taken_tools(parameters: JsonObject) -> tuple[str, ...]:
         return ()
     del parameters["tools"]
     return tuple(dumps(tool) for tool in tools)
+
+
+def _without_notes(parameters: JsonObject) -> JsonObject:
+    """Return the parameters without what the converters of this and other providers noted."""
+    return {k: value for k, value in parameters.items() if not k.startswith(CONVERTER_PREFIX)}
 
 
 def _parameters(header: Header) -> JsonObject:
