@@ -42,6 +42,7 @@ class Feed:
         newest: int | None = await self._threads.run(recorder.max_notification_id)
         indexed: int | None = await self._threads.run(index.position)
         self._seen, self._indexed = newest or 0, indexed or 0
+        self._own = self._seen  # listings are to have what was acknowledged before the start, too
         self._tasks = [asyncio.create_task(self._follow())]
         if not self._services.is_exclusive:
             self._tasks.append(asyncio.create_task(self._listen()))
