@@ -13,14 +13,14 @@ import itertools
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -54,13 +54,49 @@ class NoPostgresError(Exception):
     """No PostgreSQL can be had on this machine."""
 
 
-@dataclass(frozen=True)
 class Server:
-    """A running server."""
+    """A server with a cluster of its own, running from the start on."""
 
-    folder: Path
-    port: int
-    process: subprocess.Popen[bytes]
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = settings
+        self.folder = Path(tempfile.mkdtemp(prefix="foldlog-postgres-"))
+        self.port = _free_port()
+        try:
+            self._programs = _usable(_programs(), self.folder)
+            self._initialise()
+            self.start()
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+
+    def _initialise(self) -> None:
+        done = _run(self._programs / "initdb", "-D", self.folder / "data", *INITDB)
+        if done.returncode != 0:
+            raise NoPostgresError(f"initdb failed: {done.stderr.decode()[-300:].strip()}")
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        settings = [f"--{name}={value}" for name, value in self._settings.items()]
+        place = ["-D", self.folder / "data", "-p", self.port, "-k", self.folder]
+        command = map(str, [self._programs / "postgres", *place, *settings])
+        guarded = ["/bin/sh", "-c", GUARD, "sh", *command]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                guarded, stdin=subprocess.PIPE, stderr=log, **_account()
+            )
+        self._wait_until_ready()
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while True:
+            try:
+                self.execute("SELECT 1")
+            except psycopg.OperationalError:
+                if self._process.poll() is not None or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+            else:
+                return
 
     def url(self, name: str = "postgres") -> str:
         """Return the URL of one of its databases, over TCP."""
@@ -71,12 +107,21 @@ class Server:
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(statement)
 
+    def crash(self) -> None:
+        """Kill it as a crash would: nothing is written any more. It can be started again."""
+        postmaster = (self.folder / "data" / "postmaster.pid").read_text().split("\n")[0]
+        os.kill(int(postmaster), signal.SIGKILL)
+        self._end()
+
     def stop(self) -> None:
         """Stop it, at once and cleanly, and remove its data."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait(START_TIMEOUT_S)
+        self._end()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _end(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(START_TIMEOUT_S)
 
 
 def server() -> Server:
@@ -127,7 +172,7 @@ def _template(partitions: int) -> str:
 def another_server(**settings: str) -> Iterator[Server]:
     """Lend a second server with a cluster of its own, with these settings over the usual ones."""
     server()
-    running = _new(SETTINGS | settings)
+    running = Server(SETTINGS | settings)
     try:
         yield running
     finally:
@@ -144,46 +189,9 @@ def program(name: str) -> Path:
 
 @cache
 def _started() -> Server:
-    running = _new(SETTINGS)
+    running = Server(SETTINGS)
     atexit.register(running.stop)
     return running
-
-
-def _new(settings: dict[str, str]) -> Server:
-    folder = Path(tempfile.mkdtemp(prefix="foldlog-postgres-"))
-    try:
-        return _start(_usable(_programs(), folder), folder, settings)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-def _start(programs: Path, folder: Path, given: dict[str, str]) -> Server:
-    data, port = folder / "data", _free_port()
-    done = _run(programs / "initdb", "-D", data, *INITDB)
-    if done.returncode != 0:
-        raise NoPostgresError(f"initdb failed: {done.stderr.decode()[-300:].strip()}")
-    settings = [f"--{name}={value}" for name, value in given.items()]
-    command = [programs / "postgres", "-D", data, "-p", str(port), "-k", folder, *settings]
-    guarded = ["/bin/sh", "-c", GUARD, "sh", *map(str, command)]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(guarded, stdin=subprocess.PIPE, stderr=log, **_account())
-    running = Server(folder, port, process)
-    _wait_until_ready(running)
-    return running
-
-
-def _wait_until_ready(running: Server) -> None:
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while True:
-        try:
-            running.execute("SELECT 1")
-        except psycopg.OperationalError:
-            if running.process.poll() is not None or time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
-        else:
-            return
 
 
 def _free_port() -> int:

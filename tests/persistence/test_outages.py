@@ -17,6 +17,7 @@ from foldlog.persistence.rows import SessionStoredEvent
 from foldlog.persistence.store import Store, open_store
 
 from tests.persistence.stores import row
+from tests.postgres import another_server
 
 CUT = """
     SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -130,3 +131,26 @@ def test_hints_come_again_after_the_listener_was_cut_off(plain_url: str) -> None
     assert other.recorder.wait_for_hint(10)
     one.close()
     other.close()
+
+
+def test_a_crash_of_the_server_loses_no_acknowledged_row_and_passes() -> None:
+    with another_server() as crashing:
+        migrate(crashing.url())
+        store, session, stored = open_store(crashing.url()), uuid4(), list[int]()
+
+        def write_until_it_fails() -> None:
+            while True:
+                store.recorder.insert_events([row(session, len(stored) + 1)])
+                stored.append(len(stored) + 1)
+
+        with ThreadPoolExecutor(1) as threads:
+            writing = threads.submit(write_until_it_fails)
+            while len(stored) < 100:
+                pass
+            crashing.crash()
+            assert is_unavailable(cast("Exception", writing.exception()))
+        crashing.start()
+        found = [each.originator_version for each in store.recorder.select_events(session)]
+        assert found[: len(stored)] == stored
+        assert len(found) <= len(stored) + 1
+        store.close()
