@@ -223,7 +223,7 @@ def test_a_database_restored_from_a_server_that_was_further_is_a_fault(url: str)
 def test_a_transaction_that_holds_back_the_feed_is_named(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("foldlog.cli.doctor.postgres.LONG_TRANSACTION_S", 0)
+    monkeypatch.setattr("foldlog.cli.doctor.feed.LONG_TRANSACTION_S", 0)
     with psycopg.connect(url, application_name="sleepy") as connection:
         connection.execute("SELECT pg_current_xact_id()")
         finding = only(on(url))
@@ -234,7 +234,7 @@ def test_a_transaction_that_holds_back_the_feed_is_named(
 def test_a_forgotten_prepared_transaction_is_named(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("foldlog.cli.doctor.postgres.LONG_TRANSACTION_S", 0)
+    monkeypatch.setattr("foldlog.cli.doctor.feed.LONG_TRANSACTION_S", 0)
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("BEGIN")
         connection.execute("SELECT pg_current_xact_id()")

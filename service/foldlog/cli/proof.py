@@ -19,37 +19,44 @@ if TYPE_CHECKING:
     from foldlog.core.header import Header
 
 
+File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE", help="A provider's request, or a list of its messages, as JSON; -: stdin."
+    ),
+]
+FormatName = Annotated[
+    Format,
+    typer.Option("--format", metavar="FORMAT", help=f"What FILE holds: {', '.join(Format)}."),
+]
+CompareHeader = Annotated[
+    bool,
+    typer.Option("--header/--no-header", help="Compare all else too, if the log has a header."),
+]
+StrictSystem = Annotated[
+    bool, typer.Option("--strict-system", help="Compare the content of system messages.")
+]
+CompareReasoning = Annotated[bool, typer.Option("--compare-reasoning", help="Compare reasoning.")]
+ReportUnanswered = Annotated[
+    bool, typer.Option("--report-unanswered-calls", help="Report a call without a result.")
+]
+ByteExact = Annotated[bool, typer.Option("--byte-exact", help="Report equal JSON in other bytes.")]
+Independent = Annotated[
+    bool, typer.Option("--independent", help="Read the stored rows again, past every cache.")
+]
+
+
 def check(
     session: SessionId,
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="A provider's request, or a list of its messages, as JSON; -: from stdin.",
-        ),
-    ],
-    format_: Annotated[
-        Format, typer.Option("--format", help="What FILE holds; auto tells by its looks.")
-    ] = Format.AUTO,
+    file: File,
+    format_: FormatName = Format.AUTO,
     at: AtSeq = None,
-    header: Annotated[
-        bool, typer.Option(help="Compare all else of the request too, if the log has a header.")
-    ] = True,
-    strict_system: Annotated[
-        bool, typer.Option("--strict-system", help="Compare the content of system messages.")
-    ] = False,
-    compare_reasoning: Annotated[
-        bool, typer.Option("--compare-reasoning", help="Compare reasoning.")
-    ] = False,
-    report_unanswered_calls: Annotated[
-        bool, typer.Option("--report-unanswered-calls", help="Report a call without a result.")
-    ] = False,
-    byte_exact: Annotated[
-        bool, typer.Option("--byte-exact", help="Report equal JSON in other bytes.")
-    ] = False,
-    independent: Annotated[
-        bool, typer.Option("--independent", help="Read the stored rows again, past every cache.")
-    ] = False,
+    header: CompareHeader = True,
+    strict_system: StrictSystem = False,
+    compare_reasoning: CompareReasoning = False,
+    report_unanswered_calls: ReportUnanswered = False,
+    byte_exact: ByteExact = False,
+    independent: Independent = False,
     address: Address = "",
     as_json: AsJson = False,
 ) -> None:
