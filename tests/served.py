@@ -45,7 +45,7 @@ class Served:
         self._channel: grpc.Channel | None = None
 
     def start(self) -> Served:
-        """Start the process and return once it serves; on the former port if it had one."""
+        """Start the process and return once calls pass; on the former port if it had one."""
         self._address_file.unlink(missing_ok=True)
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
@@ -56,6 +56,8 @@ class Served:
                 stderr=subprocess.STDOUT,
             )
         self.address = self._awaited_address()
+        if self._channel is not None:
+            grpc.channel_ready_future(self._channel).result(START_DEADLINE_S)
         return self
 
     def _command(self) -> list[str]:
@@ -117,14 +119,12 @@ class Served:
         return self.process.wait(STOP_DEADLINE_S)
 
     def restart(self, mode: str = "kill9") -> Served:
-        """End the process, by "kill9" or "graceful", start it again, and wait for calls to pass."""
+        """End the process, by "kill9" or "graceful", and start it again."""
         if mode == "kill9":
             self.kill9()
         else:
             self.terminate()
-        self.start()
-        grpc.channel_ready_future(self.channel).result(START_DEADLINE_S)
-        return self
+        return self.start()
 
     def close(self) -> None:
         """Close the channel and end the process."""

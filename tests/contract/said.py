@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from foldlog.v1 import event_pb2, message_pb2
+from google.protobuf.timestamp_pb2 import Timestamp
 
 BATCH_BYTES = 2_000_000
 BATCH_EVENTS = 500
@@ -49,14 +50,14 @@ def event(said: message_pb2.Message, **fields: Any) -> event_pb2.NewEvent:
     return event_pb2.NewEvent(body=event_pb2.EventBody(message=said), **fields)
 
 
-def system(content: str, **fields: Any) -> event_pb2.NewEvent:
+def system(content: str, time: Timestamp | None = None, **fields: Any) -> event_pb2.NewEvent:
     """Return the event of a system message."""
-    return event(system_message(content, **fields))
+    return event(system_message(content, **fields), time=time)
 
 
-def user(content: str, **fields: Any) -> event_pb2.NewEvent:
+def user(content: str, time: Timestamp | None = None, **fields: Any) -> event_pb2.NewEvent:
     """Return the event of a user message."""
-    return event(user_message(content, **fields))
+    return event(user_message(content, **fields), time=time)
 
 
 def assistant(content: str | None, *call_ids: str, **fields: Any) -> event_pb2.NewEvent:

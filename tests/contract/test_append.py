@@ -125,7 +125,7 @@ def test_absence_and_emptiness_are_kept_apart(log: Calls, said: message_pb2.Mess
 )
 def test_a_given_time_is_kept_to_the_nanosecond(log: Calls, seconds: int, nanos: int) -> None:
     time = Timestamp(seconds=seconds, nanos=nanos)
-    log.append(user("a", time=None), event_pb2.NewEvent(body=user("b").body, time=time))
+    log.append(user("a"), user("b", time))
     assert log.fold()[1].time == time
     assert log.events()[1].time == time
     assert log.fold()[0].time.seconds > 1_600_000_000
@@ -219,9 +219,10 @@ def test_a_bad_event_is_refused_by_index_and_field_and_nothing_is_stored(
     assert log.append(user("next")).first_seq == 0
 
 
-def test_keys_over_their_length_are_refused(log: Calls) -> None:
-    with refused("TOO_LARGE", size=130, limit=128):
-        log.append(custom("k", b"", "é" * 65))
+def test_a_key_over_its_length_is_refused(log: Calls) -> None:
+    with refused("TOO_LARGE", size=130, limit=128) as told:
+        log.append(user("a"), custom("k", b"", "é" * 65))
+    assert told.facts["field"].startswith("events[1].body.custom.keys")
 
 
 def test_an_empty_batch_is_refused(log: Calls) -> None:

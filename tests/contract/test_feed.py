@@ -80,7 +80,7 @@ def test_a_feed_tells_events_and_facts_in_each_sessions_order(log: Calls) -> Non
     log.close_writer(epoch)
     child = log.fork()
     log.delete()
-    told = feed.of(log, other, child, count=12)
+    told = feed.of(log, other, child, count=11)
     feed.cancel()
     by_session: dict[str, list[str]] = defaultdict(list)
     for session_id, what in told:

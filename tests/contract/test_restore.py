@@ -42,9 +42,16 @@ def test_a_seq_behind_the_head_is_refused_and_nothing_is_stored(log: Calls) -> N
     log.append(user("a"), user("b"))
     with refused("SEQ_BEHIND_HEAD", seq=1, next_seq=2):
         log.restore(stored(1))
-    with refused("SEQ_BEHIND_HEAD", seq=4, next_seq=6):
-        log.restore(stored(3), stored(5), stored(4))
     assert log.get().next_seq == 2
+
+
+@pytest.mark.parametrize("seqs", [(3, 5, 4), (3, 3)])
+def test_seqs_that_do_not_ascend_are_refused(log: Calls, seqs: tuple[int, ...]) -> None:
+    for batches in ([[stored(seq) for seq in seqs]], [[stored(seq)] for seq in seqs]):
+        with refused("INVALID_FIELD") as told:
+            log.restore_batches(batches)
+        assert list(told.fields or {}) == [f"events[{len(seqs) - 1}].seq"]
+    assert log.get().next_seq == 0
 
 
 def test_a_failure_in_the_last_batch_stores_nothing_of_the_first(log: Calls) -> None:
