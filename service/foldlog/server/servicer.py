@@ -174,6 +174,8 @@ class Servicer:
 
     async def seed_session(self, request: pb.SeedSessionRequest) -> pb.SeedSessionResponse:
         """Append a flat list of messages."""
+        if not request.messages:
+            raise InvalidFieldError.of("messages", "at least one message is required")
         require_size("messages", len(request.messages), self._app.settings.limits.batch_events)
         seeding = raw.RawAppendEventsRequest(
             session_id=request.session_id,
@@ -299,7 +301,7 @@ class Servicer:
         """Follow every session."""
         async for item in self._app.watching.watch_all(request.after_cursor, request.from_now):
             if isinstance(item, CaughtUp):
-                yield raw.RawWatchAllEventsResponse(caught_up=pb.CaughtUp())
+                yield raw.RawWatchAllEventsResponse(cursor=item.cursor, caught_up=pb.CaughtUp())
                 continue
             told = raw.RawWatchAllEventsResponse(cursor=item.cursor, session_id=item.session_id)
             if item.fact is not None:

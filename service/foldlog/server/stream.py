@@ -59,7 +59,9 @@ class AppendStream:
         self._app = app
         self._stopping = stopping
         self._elements = elements
-        self._refused: dict[str, int] = {}
+        # By session: how often it was resumed, and the newest of those stretches that was refused.
+        self._stretch: dict[str, int] = {}
+        self._refused: dict[str, tuple[int, int]] = {}
         self._answers: asyncio.Queue[AppendStreamResponse | None] = asyncio.Queue()
         self._room = asyncio.Semaphore(MAX_IN_FLIGHT)
         self._in_flight = 0
@@ -98,11 +100,12 @@ class AppendStream:
 
     async def _take(self, element: RawAppendStreamRequest) -> None:
         if not isinstance(element, RawAppendStreamRequest):
-            self._refuse(0, "", InvalidFieldError.of("request", "it does not decode"))
+            self._refuse(0, InvalidFieldError.of("request", "it does not decode"))
             return
         match element.WhichOneof("kind"):
             case "resume":
-                self._refused.pop(element.resume.session_id, None)
+                session_id = element.resume.session_id
+                self._stretch[session_id] = self._stretch.get(session_id, 0) + 1
                 self._answer(
                     AppendStreamResponse(number=element.number, appended=AppendEventsResponse())
                 )
@@ -110,47 +113,53 @@ class AppendStream:
                 await self._append(element.number, element.batch)
             case _:
                 error = InvalidFieldError.of("kind", "batch or resume is required")
-                self._refuse(element.number, "", error)
+                self._refuse(element.number, error)
 
     async def _append(self, number: int, batch: RawAppendEventsRequest) -> None:
         session_id = batch.session_id
+        stretch = self._stretch.get(session_id, 0)
         try:
-            self._require_accepted(session_id)
+            self._require_accepted(session_id, stretch)
             write = write_of(self._app, batch)
             with self._app.lanes.use(DEFAULT_TENANT, session_id) as lane:
                 await lane.opened()
-                self._guard(write, session_id, number)
+                self._guard(write, session_id, number, stretch)
                 lane.pins += 1
                 lane.enqueue(write)
         except FoldlogError as error:
-            self._refuse(number, session_id, error)
+            self._note_refused(session_id, stretch, number)
+            self._refuse(number, error)
             return
         except asyncio.CancelledError:
-            self._refuse(number, session_id, ShuttingDownError())
+            self._refuse(number, ShuttingDownError())
             raise
-        write.done.add_done_callback(self._completion(lane, number, session_id))
+        write.done.add_done_callback(self._completion(lane, number))
 
-    def _require_accepted(self, session_id: str) -> None:
-        if session_id in self._refused:
-            raise PreviousBatchFailedError(session_id=session_id, number=self._refused[session_id])
+    def _require_accepted(self, session_id: str, stretch: int) -> None:
+        """Raise if a batch before, with no resume in between, was refused."""
+        refused_stretch, number = self._refused.get(session_id, (-1, 0))
+        if refused_stretch >= stretch:
+            raise PreviousBatchFailedError(session_id=session_id, number=number)
 
-    def _guard(self, write: Write, session_id: str, number: int) -> None:
+    def _note_refused(self, session_id: str, stretch: int, number: int) -> None:
+        if self._refused.get(session_id, (-1, 0))[0] < stretch:
+            self._refused[session_id] = (stretch, number)
+
+    def _guard(self, write: Write, session_id: str, number: int, stretch: int) -> None:
         """Let the write be refused if an earlier one of its session is, even while both wait."""
         decide: Callable[[Session, Any], Decided] = write.decide
 
         def guarded(head: Session, context: Any) -> Decided:
-            self._require_accepted(session_id)
+            self._require_accepted(session_id, stretch)
             return decide(head, context)
 
         def on_failed() -> None:
-            self._refused.setdefault(session_id, number)
+            self._note_refused(session_id, stretch, number)
 
         write.decide = guarded
         write.on_failed = on_failed
 
-    def _completion(
-        self, lane: Lane, number: int, session_id: str
-    ) -> Callable[[asyncio.Future[Any]], None]:
+    def _completion(self, lane: Lane, number: int) -> Callable[[asyncio.Future[Any]], None]:
         def complete(done: asyncio.Future[Any]) -> None:
             lane.pins -= 1
             error = done.exception()
@@ -158,13 +167,11 @@ class AppendStream:
                 answer = encoding.appended(done.result())
                 self._answer(AppendStreamResponse(number=number, appended=answer))
             else:
-                self._refuse(number, session_id, error)
+                self._refuse(number, error)
 
         return complete
 
-    def _refuse(self, number: int, session_id: str, error: BaseException) -> None:
-        if session_id:
-            self._refused.setdefault(session_id, number)
+    def _refuse(self, number: int, error: BaseException) -> None:
         status = status_of(self._app.as_ours(error))
         refused = ElementError(code=status.code, message=status.message, details=status.details)
         self._answer(AppendStreamResponse(number=number, error=refused))
