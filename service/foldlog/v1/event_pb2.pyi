@@ -53,6 +53,8 @@ class _EventTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_EventType.V
     """Bookkeeping: the log was rewound."""
     EVENT_TYPE_CUSTOM: _EventType.ValueType  # 12
     """Bookkeeping: anything the worker wants to keep."""
+    EVENT_TYPE_REQUEST: _EventType.ValueType  # 13
+    """Bookkeeping: a request was sent to a provider."""
 
 class EventType(_EventType, metaclass=_EventTypeEnumTypeWrapper):
     """What an event is. The four surface types project into the model-visible list."""
@@ -83,6 +85,8 @@ EVENT_TYPE_REWIND: EventType.ValueType  # 11
 """Bookkeeping: the log was rewound."""
 EVENT_TYPE_CUSTOM: EventType.ValueType  # 12
 """Bookkeeping: anything the worker wants to keep."""
+EVENT_TYPE_REQUEST: EventType.ValueType  # 13
+"""Bookkeeping: a request was sent to a provider."""
 Global___EventType: _TypeAlias = EventType  # noqa: Y015
 
 class _ToolCallPhase:
@@ -184,6 +188,7 @@ class EventBody(_message.Message):
     REQUEST_HEADER_FIELD_NUMBER: _builtins.int
     REWIND_FIELD_NUMBER: _builtins.int
     CUSTOM_FIELD_NUMBER: _builtins.int
+    REQUEST_FIELD_NUMBER: _builtins.int
     GROUP_FIELD_NUMBER: _builtins.int
     EXTRA_JSON_FIELD_NUMBER: _builtins.int
     group: _builtins.str
@@ -226,6 +231,10 @@ class EventBody(_message.Message):
     def custom(self) -> Global___Custom:
         """Anything else."""
 
+    @_builtins.property
+    def request(self) -> Global___SentRequest:
+        """A request that was sent to a provider. Written by RecordRequest."""
+
     def __init__(
         self,
         *,
@@ -238,18 +247,19 @@ class EventBody(_message.Message):
         request_header: Global___RequestHeader | None = ...,
         rewind: Global___Rewind | None = ...,
         custom: Global___Custom | None = ...,
+        request: Global___SentRequest | None = ...,
         group: _builtins.str | None = ...,
         extra_json: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_extra_json", b"_extra_json", "_group", b"_group", "custom", b"custom", "extra_json", b"extra_json", "group", b"group", "kind", b"kind", "message", b"message", "request_header", b"request_header", "rewind", b"rewind", "step_end", b"step_end", "step_start", b"step_start", "tool_call", b"tool_call", "turn_end", b"turn_end", "turn_start", b"turn_start"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_extra_json", b"_extra_json", "_group", b"_group", "custom", b"custom", "extra_json", b"extra_json", "group", b"group", "kind", b"kind", "message", b"message", "request", b"request", "request_header", b"request_header", "rewind", b"rewind", "step_end", b"step_end", "step_start", b"step_start", "tool_call", b"tool_call", "turn_end", b"turn_end", "turn_start", b"turn_start"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_extra_json", b"_extra_json", "_group", b"_group", "custom", b"custom", "extra_json", b"extra_json", "group", b"group", "kind", b"kind", "message", b"message", "request_header", b"request_header", "rewind", b"rewind", "step_end", b"step_end", "step_start", b"step_start", "tool_call", b"tool_call", "turn_end", b"turn_end", "turn_start", b"turn_start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_extra_json", b"_extra_json", "_group", b"_group", "custom", b"custom", "extra_json", b"extra_json", "group", b"group", "kind", b"kind", "message", b"message", "request", b"request", "request_header", b"request_header", "rewind", b"rewind", "step_end", b"step_end", "step_start", b"step_start", "tool_call", b"tool_call", "turn_end", b"turn_end", "turn_start", b"turn_start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__extra_json: _TypeAlias = _typing.Literal["extra_json"]  # noqa: Y015
     _WhichOneofArgType__extra_json: _TypeAlias = _typing.Literal["_extra_json", b"_extra_json"]  # noqa: Y015
     _WhichOneofReturnType__group: _TypeAlias = _typing.Literal["group"]  # noqa: Y015
     _WhichOneofArgType__group: _TypeAlias = _typing.Literal["_group", b"_group"]  # noqa: Y015
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["message", "tool_call", "turn_start", "turn_end", "step_start", "step_end", "request_header", "rewind", "custom"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["message", "tool_call", "turn_start", "turn_end", "step_start", "step_end", "request_header", "rewind", "custom", "request"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__extra_json) -> _WhichOneofReturnType__extra_json | None: ...
@@ -563,6 +573,105 @@ class RequestHeader(_message.Message):
 Global___RequestHeader: _TypeAlias = RequestHeader  # noqa: Y015
 
 @_typing.final
+class SentRequest(_message.Message):
+    """A request that was sent to a provider: enough to tell later whether it can be made again."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BUILT_AT_NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    STEP_SEQ_FIELD_NUMBER: _builtins.int
+    ENCODING_SHA256_FIELD_NUMBER: _builtins.int
+    BODY_SHA256_FIELD_NUMBER: _builtins.int
+    CONVERTER_FIELD_NUMBER: _builtins.int
+    CONVERTER_VERSION_FIELD_NUMBER: _builtins.int
+    ONE_SHOT_FIELD_NUMBER: _builtins.int
+    built_at_next_seq: _builtins.int
+    """The next_seq of the log that the request was built from."""
+    step_seq: _builtins.int
+    """The seq of the step_start it belongs to. Unset for a request that is no step of the conversation."""
+    encoding_sha256: _builtins.bytes
+    """SHA-256 of the service's own encoding of header and messages: 32 bytes. Unset for a one-shot request."""
+    body_sha256: _builtins.bytes
+    """SHA-256 of the provider's body as it was sent: 32 bytes. Unset if not stated."""
+    converter: _builtins.str
+    """The converter that made the body, such as "openai_chat". Unset if none did."""
+    converter_version: _builtins.str
+    """The converter's version."""
+    @_builtins.property
+    def one_shot(self) -> Global___OneShot:
+        """Set for a request that is no step of the conversation, such as a summary for a compaction."""
+
+    def __init__(
+        self,
+        *,
+        built_at_next_seq: _builtins.int = ...,
+        step_seq: _builtins.int | None = ...,
+        encoding_sha256: _builtins.bytes = ...,
+        body_sha256: _builtins.bytes = ...,
+        converter: _builtins.str = ...,
+        converter_version: _builtins.str = ...,
+        one_shot: Global___OneShot | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_step_seq", b"_step_seq", "one_shot", b"one_shot", "step_seq", b"step_seq"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_step_seq", b"_step_seq", "body_sha256", b"body_sha256", "built_at_next_seq", b"built_at_next_seq", "converter", b"converter", "converter_version", b"converter_version", "encoding_sha256", b"encoding_sha256", "one_shot", b"one_shot", "step_seq", b"step_seq"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__step_seq: _TypeAlias = _typing.Literal["step_seq"]  # noqa: Y015
+    _WhichOneofArgType__step_seq: _TypeAlias = _typing.Literal["_step_seq", b"_step_seq"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__step_seq) -> _WhichOneofReturnType__step_seq | None: ...
+
+Global___SentRequest: _TypeAlias = SentRequest  # noqa: Y015
+
+@_typing.final
+class OneShot(_message.Message):
+    """A request beside the conversation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PURPOSE_FIELD_NUMBER: _builtins.int
+    PROVIDER_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    PARAMETERS_JSON_FIELD_NUMBER: _builtins.int
+    FIRST_SEQ_FIELD_NUMBER: _builtins.int
+    LAST_SEQ_FIELD_NUMBER: _builtins.int
+    purpose: _builtins.str
+    """Required. What it was for, such as "summary"."""
+    provider: _builtins.str
+    """The provider."""
+    model: _builtins.str
+    """The model."""
+    parameters_json: _builtins.str
+    """Its limits and other parameters as one JSON object in text form. Empty means none."""
+    first_seq: _builtins.int
+    """The first seq it read. Unset if it read nothing of the log."""
+    last_seq: _builtins.int
+    """The last seq it read."""
+    def __init__(
+        self,
+        *,
+        purpose: _builtins.str = ...,
+        provider: _builtins.str = ...,
+        model: _builtins.str = ...,
+        parameters_json: _builtins.str = ...,
+        first_seq: _builtins.int | None = ...,
+        last_seq: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_first_seq", b"_first_seq", "_last_seq", b"_last_seq", "first_seq", b"first_seq", "last_seq", b"last_seq"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first_seq", b"_first_seq", "_last_seq", b"_last_seq", "first_seq", b"first_seq", "last_seq", b"last_seq", "model", b"model", "parameters_json", b"parameters_json", "provider", b"provider", "purpose", b"purpose"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__first_seq: _TypeAlias = _typing.Literal["first_seq"]  # noqa: Y015
+    _WhichOneofArgType__first_seq: _TypeAlias = _typing.Literal["_first_seq", b"_first_seq"]  # noqa: Y015
+    _WhichOneofReturnType__last_seq: _TypeAlias = _typing.Literal["last_seq"]  # noqa: Y015
+    _WhichOneofArgType__last_seq: _TypeAlias = _typing.Literal["_last_seq", b"_last_seq"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__first_seq) -> _WhichOneofReturnType__first_seq | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__last_seq) -> _WhichOneofReturnType__last_seq | None: ...
+
+Global___OneShot: _TypeAlias = OneShot  # noqa: Y015
+
+@_typing.final
 class Rewind(_message.Message):
     """Takes the active log back to what it was right after a seq."""
 
@@ -661,8 +770,13 @@ class Replace(_message.Message):
     POSITIONS_FIELD_NUMBER: _builtins.int
     ENTRIES_FIELD_NUMBER: _builtins.int
     ALLOW_EMPTY_FIELD_NUMBER: _builtins.int
+    TRIM_FIELD_NUMBER: _builtins.int
     allow_empty: _builtins.bool
     """Accept a range that shadows nothing: the event is then inserted at the range's start."""
+    trim: _builtins.bool
+    """The event only trims a tool result: refuse it unless it replaces one by one with the same
+    tool_call_id and name, and nothing but the content differs.
+    """
     @_builtins.property
     def positions(self) -> Global___PositionRange:
         """By position, both ends in."""
@@ -677,10 +791,11 @@ class Replace(_message.Message):
         positions: Global___PositionRange | None = ...,
         entries: Global___EntryRange | None = ...,
         allow_empty: _builtins.bool = ...,
+        trim: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "positions", b"positions", "range", b"range"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_empty", b"allow_empty", "entries", b"entries", "positions", b"positions", "range", b"range"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["allow_empty", b"allow_empty", "entries", b"entries", "positions", b"positions", "range", b"range", "trim", b"trim"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_range: _TypeAlias = _typing.Literal["positions", "entries"]  # noqa: Y015
     _WhichOneofArgType_range: _TypeAlias = _typing.Literal["range", b"range"]  # noqa: Y015

@@ -13,6 +13,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -23,6 +24,66 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _ChangeKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ChangeKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ChangeKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CHANGE_KIND_UNSPECIFIED: _ChangeKind.ValueType  # 0
+    """Nothing departs: the request is an extension, or the first."""
+    CHANGE_KIND_REPLACE: _ChangeKind.ValueType  # 1
+    """A replace took messages away."""
+    CHANGE_KIND_REWIND: _ChangeKind.ValueType  # 2
+    """A rewind did."""
+    CHANGE_KIND_HEADER: _ChangeKind.ValueType  # 3
+    """The header changed."""
+    CHANGE_KIND_TOOLS_REORDERED: _ChangeKind.ValueType  # 4
+    """The tools are the same in another order."""
+    CHANGE_KIND_BYTES: _ChangeKind.ValueType  # 5
+    """The same JSON in other bytes."""
+
+class ChangeKind(_ChangeKind, metaclass=_ChangeKindEnumTypeWrapper):
+    """What kind of change made a request depart from the one before."""
+
+CHANGE_KIND_UNSPECIFIED: ChangeKind.ValueType  # 0
+"""Nothing departs: the request is an extension, or the first."""
+CHANGE_KIND_REPLACE: ChangeKind.ValueType  # 1
+"""A replace took messages away."""
+CHANGE_KIND_REWIND: ChangeKind.ValueType  # 2
+"""A rewind did."""
+CHANGE_KIND_HEADER: ChangeKind.ValueType  # 3
+"""The header changed."""
+CHANGE_KIND_TOOLS_REORDERED: ChangeKind.ValueType  # 4
+"""The tools are the same in another order."""
+CHANGE_KIND_BYTES: ChangeKind.ValueType  # 5
+"""The same JSON in other bytes."""
+Global___ChangeKind: _TypeAlias = ChangeKind  # noqa: Y015
+
+class _CallRisk:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CallRiskEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CallRisk.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CALL_RISK_UNSPECIFIED: _CallRisk.ValueType  # 0
+    """Not set."""
+    CALL_RISK_NOT_STARTED: _CallRisk.ValueType  # 1
+    """The tool was not started."""
+    CALL_RISK_OUTCOME_UNKNOWN: _CallRisk.ValueType  # 2
+    """It may have run, wholly or in part."""
+
+class CallRisk(_CallRisk, metaclass=_CallRiskEnumTypeWrapper):
+    """The risk of a call without a result."""
+
+CALL_RISK_UNSPECIFIED: CallRisk.ValueType  # 0
+"""Not set."""
+CALL_RISK_NOT_STARTED: CallRisk.ValueType  # 1
+"""The tool was not started."""
+CALL_RISK_OUTCOME_UNKNOWN: CallRisk.ValueType  # 2
+"""It may have run, wholly or in part."""
+Global___CallRisk: _TypeAlias = CallRisk  # noqa: Y015
 
 @_typing.final
 class CreateSessionRequest(_message.Message):
@@ -2172,3 +2233,1313 @@ class ImportSessionResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ImportSessionResponse: _TypeAlias = ImportSessionResponse  # noqa: Y015
+
+@_typing.final
+class RecordHeaderRequest(_message.Message):
+    """Asks to record a header."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    HEADER_FIELD_NUMBER: _builtins.int
+    SKIP_UNCHANGED_FIELD_NUMBER: _builtins.int
+    EXPECTED_NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    WRITER_EPOCH_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required. The session."""
+    request_id: _builtins.str
+    """See the service."""
+    skip_unchanged: _builtins.bool
+    """Do not write an unchanged header at the start of a writer epoch."""
+    expected_next_seq: _builtins.int
+    """The seq the header is to take if it is written."""
+    writer_epoch: _builtins.int
+    """The caller's writer epoch. Required while one is in force."""
+    @_builtins.property
+    def header(self) -> _event_pb2.RequestHeader:
+        """Required. The header; its reason is chosen by the service."""
+
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+        header: _event_pb2.RequestHeader | None = ...,
+        skip_unchanged: _builtins.bool = ...,
+        expected_next_seq: _builtins.int | None = ...,
+        writer_epoch: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_next_seq", b"_expected_next_seq", "_writer_epoch", b"_writer_epoch", "expected_next_seq", b"expected_next_seq", "header", b"header", "writer_epoch", b"writer_epoch"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_next_seq", b"_expected_next_seq", "_writer_epoch", b"_writer_epoch", "expected_next_seq", b"expected_next_seq", "header", b"header", "request_id", b"request_id", "session_id", b"session_id", "skip_unchanged", b"skip_unchanged", "writer_epoch", b"writer_epoch"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__expected_next_seq: _TypeAlias = _typing.Literal["expected_next_seq"]  # noqa: Y015
+    _WhichOneofArgType__expected_next_seq: _TypeAlias = _typing.Literal["_expected_next_seq", b"_expected_next_seq"]  # noqa: Y015
+    _WhichOneofReturnType__writer_epoch: _TypeAlias = _typing.Literal["writer_epoch"]  # noqa: Y015
+    _WhichOneofArgType__writer_epoch: _TypeAlias = _typing.Literal["_writer_epoch", b"_writer_epoch"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_next_seq) -> _WhichOneofReturnType__expected_next_seq | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__writer_epoch) -> _WhichOneofReturnType__writer_epoch | None: ...
+
+Global___RecordHeaderRequest: _TypeAlias = RecordHeaderRequest  # noqa: Y015
+
+@_typing.final
+class RecordHeaderResponse(_message.Message):
+    """Whether the header was written."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WROTE_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    SEQ_FIELD_NUMBER: _builtins.int
+    NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    wrote: _builtins.bool
+    """It was."""
+    reason: _event_pb2.HeaderReason.ValueType
+    """Why, if it was."""
+    seq: _builtins.int
+    """The seq of the header in force: the new one's, or the one it equals."""
+    next_seq: _builtins.int
+    """The seq the next event takes."""
+    def __init__(
+        self,
+        *,
+        wrote: _builtins.bool = ...,
+        reason: _event_pb2.HeaderReason.ValueType = ...,
+        seq: _builtins.int = ...,
+        next_seq: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_seq", b"next_seq", "reason", b"reason", "seq", b"seq", "wrote", b"wrote"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordHeaderResponse: _TypeAlias = RecordHeaderResponse  # noqa: Y015
+
+@_typing.final
+class BeginStepRequest(_message.Message):
+    """Asks to begin a step."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    EVENTS_FIELD_NUMBER: _builtins.int
+    HEADER_FIELD_NUMBER: _builtins.int
+    SKIP_UNCHANGED_FIELD_NUMBER: _builtins.int
+    EXPECTED_NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    WRITER_EPOCH_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required. The session."""
+    request_id: _builtins.str
+    """See the service."""
+    number: _builtins.int
+    """The worker's number for the step."""
+    reason: _builtins.str
+    """Why the step begins."""
+    skip_unchanged: _builtins.bool
+    """As in RecordHeader."""
+    expected_next_seq: _builtins.int
+    """The seq the step_start is to take."""
+    writer_epoch: _builtins.int
+    """The caller's writer epoch. Required while one is in force."""
+    @_builtins.property
+    def events(self) -> _containers.RepeatedCompositeFieldContainer[_event_pb2.NewEvent]:
+        """What enters the log with the step, after its start: messages or bookkeeping."""
+
+    @_builtins.property
+    def header(self) -> _event_pb2.RequestHeader:
+        """The header of the request. Unset keeps the one in force."""
+
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+        number: _builtins.int | None = ...,
+        reason: _builtins.str | None = ...,
+        events: _abc.Iterable[_event_pb2.NewEvent] | None = ...,
+        header: _event_pb2.RequestHeader | None = ...,
+        skip_unchanged: _builtins.bool = ...,
+        expected_next_seq: _builtins.int | None = ...,
+        writer_epoch: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_next_seq", b"_expected_next_seq", "_number", b"_number", "_reason", b"_reason", "_writer_epoch", b"_writer_epoch", "expected_next_seq", b"expected_next_seq", "header", b"header", "number", b"number", "reason", b"reason", "writer_epoch", b"writer_epoch"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_next_seq", b"_expected_next_seq", "_number", b"_number", "_reason", b"_reason", "_writer_epoch", b"_writer_epoch", "events", b"events", "expected_next_seq", b"expected_next_seq", "header", b"header", "number", b"number", "reason", b"reason", "request_id", b"request_id", "session_id", b"session_id", "skip_unchanged", b"skip_unchanged", "writer_epoch", b"writer_epoch"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__expected_next_seq: _TypeAlias = _typing.Literal["expected_next_seq"]  # noqa: Y015
+    _WhichOneofArgType__expected_next_seq: _TypeAlias = _typing.Literal["_expected_next_seq", b"_expected_next_seq"]  # noqa: Y015
+    _WhichOneofReturnType__number: _TypeAlias = _typing.Literal["number"]  # noqa: Y015
+    _WhichOneofArgType__number: _TypeAlias = _typing.Literal["_number", b"_number"]  # noqa: Y015
+    _WhichOneofReturnType__reason: _TypeAlias = _typing.Literal["reason"]  # noqa: Y015
+    _WhichOneofArgType__reason: _TypeAlias = _typing.Literal["_reason", b"_reason"]  # noqa: Y015
+    _WhichOneofReturnType__writer_epoch: _TypeAlias = _typing.Literal["writer_epoch"]  # noqa: Y015
+    _WhichOneofArgType__writer_epoch: _TypeAlias = _typing.Literal["_writer_epoch", b"_writer_epoch"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_next_seq) -> _WhichOneofReturnType__expected_next_seq | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__number) -> _WhichOneofReturnType__number | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reason) -> _WhichOneofReturnType__reason | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__writer_epoch) -> _WhichOneofReturnType__writer_epoch | None: ...
+
+Global___BeginStepRequest: _TypeAlias = BeginStepRequest  # noqa: Y015
+
+@_typing.final
+class BeginStepResponse(_message.Message):
+    """A piece of the answer: the step first, then its request's messages."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEP_FIELD_NUMBER: _builtins.int
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def step(self) -> Global___BegunStep:
+        """The step. First."""
+
+    @_builtins.property
+    def messages(self) -> Global___FoldedMessages:
+        """The next messages of the request."""
+
+    def __init__(
+        self,
+        *,
+        step: Global___BegunStep | None = ...,
+        messages: Global___FoldedMessages | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "messages", b"messages", "step", b"step"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "messages", b"messages", "step", b"step"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["step", "messages"]  # noqa: Y015
+    _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
+
+Global___BeginStepResponse: _TypeAlias = BeginStepResponse  # noqa: Y015
+
+@_typing.final
+class BegunStep(_message.Message):
+    """A step that began."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEP_SEQ_FIELD_NUMBER: _builtins.int
+    NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    WROTE_HEADER_FIELD_NUMBER: _builtins.int
+    REQUEST_FIELD_NUMBER: _builtins.int
+    EXTENDS_PREVIOUS_FIELD_NUMBER: _builtins.int
+    step_seq: _builtins.int
+    """The seq of the step_start."""
+    next_seq: _builtins.int
+    """The seq the next event takes, and the next_seq the request is built at."""
+    wrote_header: _event_pb2.HeaderReason.ValueType
+    """A header was written with the step, and why."""
+    extends_previous: _builtins.bool
+    """The request only adds messages to the one before: the provider's prefix cache holds."""
+    @_builtins.property
+    def request(self) -> Global___BuiltRequest:
+        """The request to send, but for its messages."""
+
+    def __init__(
+        self,
+        *,
+        step_seq: _builtins.int = ...,
+        next_seq: _builtins.int = ...,
+        wrote_header: _event_pb2.HeaderReason.ValueType = ...,
+        request: Global___BuiltRequest | None = ...,
+        extends_previous: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["extends_previous", b"extends_previous", "next_seq", b"next_seq", "request", b"request", "step_seq", b"step_seq", "wrote_header", b"wrote_header"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BegunStep: _TypeAlias = BegunStep  # noqa: Y015
+
+@_typing.final
+class BuiltRequest(_message.Message):
+    """A request as the log gives it, but for its messages."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HEADER_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    ENCODING_SHA256_FIELD_NUMBER: _builtins.int
+    BUILT_AT_NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    STEP_SEQ_FIELD_NUMBER: _builtins.int
+    count: _builtins.int
+    """How many messages it has."""
+    encoding_sha256: _builtins.bytes
+    """SHA-256 of the service's own encoding of header and messages: 32 bytes."""
+    built_at_next_seq: _builtins.int
+    """The next_seq it is built at."""
+    step_seq: _builtins.int
+    """The seq of the step it belongs to, if it was asked for by step."""
+    @_builtins.property
+    def header(self) -> _event_pb2.RequestHeader:
+        """The header. Unset if the log has none."""
+
+    @_builtins.property
+    def digest(self) -> _check_pb2.PrefixDigest:
+        """The digest over its messages."""
+
+    def __init__(
+        self,
+        *,
+        header: _event_pb2.RequestHeader | None = ...,
+        count: _builtins.int = ...,
+        digest: _check_pb2.PrefixDigest | None = ...,
+        encoding_sha256: _builtins.bytes = ...,
+        built_at_next_seq: _builtins.int = ...,
+        step_seq: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_step_seq", b"_step_seq", "digest", b"digest", "header", b"header", "step_seq", b"step_seq"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_step_seq", b"_step_seq", "built_at_next_seq", b"built_at_next_seq", "count", b"count", "digest", b"digest", "encoding_sha256", b"encoding_sha256", "header", b"header", "step_seq", b"step_seq"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__step_seq: _TypeAlias = _typing.Literal["step_seq"]  # noqa: Y015
+    _WhichOneofArgType__step_seq: _TypeAlias = _typing.Literal["_step_seq", b"_step_seq"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__step_seq) -> _WhichOneofReturnType__step_seq | None: ...
+
+Global___BuiltRequest: _TypeAlias = BuiltRequest  # noqa: Y015
+
+@_typing.final
+class RecordRequestRequest(_message.Message):
+    """Asks to keep what identifies a sent request."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SENT_FIELD_NUMBER: _builtins.int
+    WRITER_EPOCH_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required. The session."""
+    request_id: _builtins.str
+    """See the service."""
+    writer_epoch: _builtins.int
+    """The caller's writer epoch. Required while one is in force."""
+    @_builtins.property
+    def sent(self) -> _event_pb2.SentRequest:
+        """Required. What was sent. built_at_next_seq and step_seq must name a place in the log."""
+
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+        sent: _event_pb2.SentRequest | None = ...,
+        writer_epoch: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_writer_epoch", b"_writer_epoch", "sent", b"sent", "writer_epoch", b"writer_epoch"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_writer_epoch", b"_writer_epoch", "request_id", b"request_id", "sent", b"sent", "session_id", b"session_id", "writer_epoch", b"writer_epoch"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__writer_epoch: _TypeAlias = _typing.Literal["writer_epoch"]  # noqa: Y015
+    _WhichOneofArgType__writer_epoch: _TypeAlias = _typing.Literal["_writer_epoch", b"_writer_epoch"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__writer_epoch) -> _WhichOneofReturnType__writer_epoch | None: ...
+
+Global___RecordRequestRequest: _TypeAlias = RecordRequestRequest  # noqa: Y015
+
+@_typing.final
+class RecordRequestResponse(_message.Message):
+    """It is kept."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQ_FIELD_NUMBER: _builtins.int
+    NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    seq: _builtins.int
+    """The seq of its event."""
+    next_seq: _builtins.int
+    """The seq the next event takes."""
+    def __init__(
+        self,
+        *,
+        seq: _builtins.int = ...,
+        next_seq: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_seq", b"next_seq", "seq", b"seq"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecordRequestResponse: _TypeAlias = RecordRequestResponse  # noqa: Y015
+
+@_typing.final
+class BuildRequestRequest(_message.Message):
+    """Asks for a request again."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    AT_SEQ_FIELD_NUMBER: _builtins.int
+    STEP_SEQ_FIELD_NUMBER: _builtins.int
+    INDEPENDENT_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required. The session."""
+    at_seq: _builtins.int
+    """As it was after this seq."""
+    step_seq: _builtins.int
+    """As it was for the step that began at this seq."""
+    independent: _builtins.bool
+    """Make it from the stored rows, outside of every cache."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        at_seq: _builtins.int = ...,
+        step_seq: _builtins.int = ...,
+        independent: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "at_seq", b"at_seq", "step_seq", b"step_seq"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "at_seq", b"at_seq", "independent", b"independent", "session_id", b"session_id", "step_seq", b"step_seq"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_at: _TypeAlias = _typing.Literal["at_seq", "step_seq"]  # noqa: Y015
+    _WhichOneofArgType_at: _TypeAlias = _typing.Literal["at", b"at"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_at) -> _WhichOneofReturnType_at | None: ...
+
+Global___BuildRequestRequest: _TypeAlias = BuildRequestRequest  # noqa: Y015
+
+@_typing.final
+class BuildRequestResponse(_message.Message):
+    """A piece of the answer: the request first, then its messages."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_FIELD_NUMBER: _builtins.int
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def request(self) -> Global___BuiltRequest:
+        """The request. First."""
+
+    @_builtins.property
+    def messages(self) -> Global___FoldedMessages:
+        """The next messages."""
+
+    def __init__(
+        self,
+        *,
+        request: Global___BuiltRequest | None = ...,
+        messages: Global___FoldedMessages | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "messages", b"messages", "request", b"request"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "messages", b"messages", "request", b"request"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["request", "messages"]  # noqa: Y015
+    _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
+
+Global___BuildRequestResponse: _TypeAlias = BuildRequestResponse  # noqa: Y015
+
+@_typing.final
+class VerifyRequestsRequest(_message.Message):
+    """Asks to make every recorded request again."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    FROM_SEQ_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required. The session."""
+    from_seq: _builtins.int
+    """The seq of the first record to verify."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        from_seq: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["from_seq", b"from_seq", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___VerifyRequestsRequest: _TypeAlias = VerifyRequestsRequest  # noqa: Y015
+
+@_typing.final
+class VerifyRequestsResponse(_message.Message):
+    """What the comparison found."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERIFIED_COUNT_FIELD_NUMBER: _builtins.int
+    SKIPPED_COUNT_FIELD_NUMBER: _builtins.int
+    MISMATCHES_FIELD_NUMBER: _builtins.int
+    NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    verified_count: _builtins.int
+    """How many recorded requests were made again."""
+    skipped_count: _builtins.int
+    """One-shot requests and those recorded without a digest, which cannot be."""
+    next_seq: _builtins.int
+    """The next_seq the answer is valid for."""
+    @_builtins.property
+    def mismatches(self) -> _containers.RepeatedCompositeFieldContainer[Global___RequestMismatch]:
+        """Those that no longer match or cannot be made, in the order of the log."""
+
+    def __init__(
+        self,
+        *,
+        verified_count: _builtins.int = ...,
+        skipped_count: _builtins.int = ...,
+        mismatches: _abc.Iterable[Global___RequestMismatch] | None = ...,
+        next_seq: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["mismatches", b"mismatches", "next_seq", b"next_seq", "skipped_count", b"skipped_count", "verified_count", b"verified_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___VerifyRequestsResponse: _TypeAlias = VerifyRequestsResponse  # noqa: Y015
+
+@_typing.final
+class RequestMismatch(_message.Message):
+    """A recorded request that does not come out as it was recorded."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQ_FIELD_NUMBER: _builtins.int
+    STEP_SEQ_FIELD_NUMBER: _builtins.int
+    RECORDED_SHA256_FIELD_NUMBER: _builtins.int
+    REBUILT_SHA256_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    seq: _builtins.int
+    """The seq of the record."""
+    step_seq: _builtins.int
+    """The seq of its step, if it belongs to one."""
+    recorded_sha256: _builtins.bytes
+    """The digest that was recorded: 32 bytes."""
+    rebuilt_sha256: _builtins.bytes
+    """The digest that came out: 32 bytes. Unset if the request cannot be made."""
+    reason: _builtins.str
+    """Why it cannot be made, as an ErrorReason's name. Unset if it can."""
+    def __init__(
+        self,
+        *,
+        seq: _builtins.int = ...,
+        step_seq: _builtins.int | None = ...,
+        recorded_sha256: _builtins.bytes = ...,
+        rebuilt_sha256: _builtins.bytes = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_step_seq", b"_step_seq", "step_seq", b"step_seq"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_step_seq", b"_step_seq", "reason", b"reason", "rebuilt_sha256", b"rebuilt_sha256", "recorded_sha256", b"recorded_sha256", "seq", b"seq", "step_seq", b"step_seq"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__step_seq: _TypeAlias = _typing.Literal["step_seq"]  # noqa: Y015
+    _WhichOneofArgType__step_seq: _TypeAlias = _typing.Literal["_step_seq", b"_step_seq"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__step_seq) -> _WhichOneofReturnType__step_seq | None: ...
+
+Global___RequestMismatch: _TypeAlias = RequestMismatch  # noqa: Y015
+
+@_typing.final
+class ExplainRequestRequest(_message.Message):
+    """Asks how requests follow one another."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    STEP_SEQ_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required. The session."""
+    step_seq: _builtins.int
+    """The seq of the step to explain. Unset means every step that breaks the prefix."""
+    page_size: _builtins.int
+    """At most this many breaks; 0 means 100, more than 1,000 means 1,000."""
+    page_token: _builtins.str
+    """From the page before."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        step_seq: _builtins.int | None = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_step_seq", b"_step_seq", "step_seq", b"step_seq"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_step_seq", b"_step_seq", "page_size", b"page_size", "page_token", b"page_token", "session_id", b"session_id", "step_seq", b"step_seq"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__step_seq: _TypeAlias = _typing.Literal["step_seq"]  # noqa: Y015
+    _WhichOneofArgType__step_seq: _TypeAlias = _typing.Literal["_step_seq", b"_step_seq"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__step_seq) -> _WhichOneofReturnType__step_seq | None: ...
+
+Global___ExplainRequestRequest: _TypeAlias = ExplainRequestRequest  # noqa: Y015
+
+@_typing.final
+class ExplainRequestResponse(_message.Message):
+    """How requests follow one another."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANGES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    STEP_COUNT_FIELD_NUMBER: _builtins.int
+    NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Asks for the next page. Unset on the last."""
+    step_count: _builtins.int
+    """How many steps were looked at."""
+    next_seq: _builtins.int
+    """The next_seq the answer is valid for."""
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___RequestChange]:
+        """The step asked for; or every break of the session, in the order of the log."""
+
+    def __init__(
+        self,
+        *,
+        changes: _abc.Iterable[Global___RequestChange] | None = ...,
+        next_page_token: _builtins.str = ...,
+        step_count: _builtins.int = ...,
+        next_seq: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "next_page_token", b"next_page_token", "next_seq", b"next_seq", "step_count", b"step_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainRequestResponse: _TypeAlias = ExplainRequestResponse  # noqa: Y015
+
+@_typing.final
+class RequestChange(_message.Message):
+    """How one step's request departs from the one before."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEP_SEQ_FIELD_NUMBER: _builtins.int
+    PREVIOUS_STEP_SEQ_FIELD_NUMBER: _builtins.int
+    IS_EXTENSION_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    MESSAGE_INDEX_FIELD_NUMBER: _builtins.int
+    HEADER_FIELDS_FIELD_NUMBER: _builtins.int
+    CAUSE_SEQ_FIELD_NUMBER: _builtins.int
+    PREVIOUS_MESSAGES_FIELD_NUMBER: _builtins.int
+    LOST_MESSAGES_FIELD_NUMBER: _builtins.int
+    LOST_BYTES_FIELD_NUMBER: _builtins.int
+    LOST_TOKENS_FIELD_NUMBER: _builtins.int
+    step_seq: _builtins.int
+    """The step."""
+    previous_step_seq: _builtins.int
+    """The step before. Unset for the first."""
+    is_extension: _builtins.bool
+    """The request only adds messages: the provider's prefix cache holds."""
+    kind: Global___ChangeKind.ValueType
+    """What kind of change broke it."""
+    message_index: _builtins.int
+    """The first message that differs. Unset if only the header does."""
+    cause_seq: _builtins.int
+    """The seq of the event that caused it: the replace, the rewind or the header."""
+    previous_messages: _builtins.int
+    """Messages of the request before."""
+    lost_messages: _builtins.int
+    """Messages that were sent before and had to be read anew."""
+    lost_bytes: _builtins.int
+    """Bytes of those messages and of the header where it changed."""
+    lost_tokens: _builtins.int
+    """About how many tokens those are: bytes divided by four."""
+    @_builtins.property
+    def header_fields(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The header fields that differ."""
+
+    def __init__(
+        self,
+        *,
+        step_seq: _builtins.int = ...,
+        previous_step_seq: _builtins.int | None = ...,
+        is_extension: _builtins.bool = ...,
+        kind: Global___ChangeKind.ValueType = ...,
+        message_index: _builtins.int | None = ...,
+        header_fields: _abc.Iterable[_builtins.str] | None = ...,
+        cause_seq: _builtins.int | None = ...,
+        previous_messages: _builtins.int = ...,
+        lost_messages: _builtins.int = ...,
+        lost_bytes: _builtins.int = ...,
+        lost_tokens: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cause_seq", b"_cause_seq", "_message_index", b"_message_index", "_previous_step_seq", b"_previous_step_seq", "cause_seq", b"cause_seq", "message_index", b"message_index", "previous_step_seq", b"previous_step_seq"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cause_seq", b"_cause_seq", "_message_index", b"_message_index", "_previous_step_seq", b"_previous_step_seq", "cause_seq", b"cause_seq", "header_fields", b"header_fields", "is_extension", b"is_extension", "kind", b"kind", "lost_bytes", b"lost_bytes", "lost_messages", b"lost_messages", "lost_tokens", b"lost_tokens", "message_index", b"message_index", "previous_messages", b"previous_messages", "previous_step_seq", b"previous_step_seq", "step_seq", b"step_seq"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__cause_seq: _TypeAlias = _typing.Literal["cause_seq"]  # noqa: Y015
+    _WhichOneofArgType__cause_seq: _TypeAlias = _typing.Literal["_cause_seq", b"_cause_seq"]  # noqa: Y015
+    _WhichOneofReturnType__message_index: _TypeAlias = _typing.Literal["message_index"]  # noqa: Y015
+    _WhichOneofArgType__message_index: _TypeAlias = _typing.Literal["_message_index", b"_message_index"]  # noqa: Y015
+    _WhichOneofReturnType__previous_step_seq: _TypeAlias = _typing.Literal["previous_step_seq"]  # noqa: Y015
+    _WhichOneofArgType__previous_step_seq: _TypeAlias = _typing.Literal["_previous_step_seq", b"_previous_step_seq"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cause_seq) -> _WhichOneofReturnType__cause_seq | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__message_index) -> _WhichOneofReturnType__message_index | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__previous_step_seq) -> _WhichOneofReturnType__previous_step_seq | None: ...
+
+Global___RequestChange: _TypeAlias = RequestChange  # noqa: Y015
+
+@_typing.final
+class OwedCall(_message.Message):
+    """A call that is owed a result."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    SEQ_FIELD_NUMBER: _builtins.int
+    RISK_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    call_id: _builtins.str
+    """The call's id."""
+    name: _builtins.str
+    """The tool's name."""
+    seq: _builtins.int
+    """The seq of the assistant message, or of the tool_call event, that first names it."""
+    risk: Global___CallRisk.ValueType
+    """What is known of it."""
+    idempotency_key: _builtins.str
+    """The key under which the tool recognises a repeated call, if one was logged."""
+    def __init__(
+        self,
+        *,
+        call_id: _builtins.str = ...,
+        name: _builtins.str | None = ...,
+        seq: _builtins.int = ...,
+        risk: Global___CallRisk.ValueType = ...,
+        idempotency_key: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_idempotency_key", b"_idempotency_key", "_name", b"_name", "idempotency_key", b"idempotency_key", "name", b"name"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_idempotency_key", b"_idempotency_key", "_name", b"_name", "call_id", b"call_id", "idempotency_key", b"idempotency_key", "name", b"name", "risk", b"risk", "seq", b"seq"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__idempotency_key: _TypeAlias = _typing.Literal["idempotency_key"]  # noqa: Y015
+    _WhichOneofArgType__idempotency_key: _TypeAlias = _typing.Literal["_idempotency_key", b"_idempotency_key"]  # noqa: Y015
+    _WhichOneofReturnType__name: _TypeAlias = _typing.Literal["name"]  # noqa: Y015
+    _WhichOneofArgType__name: _TypeAlias = _typing.Literal["_name", b"_name"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__idempotency_key) -> _WhichOneofReturnType__idempotency_key | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__name) -> _WhichOneofReturnType__name | None: ...
+
+Global___OwedCall: _TypeAlias = OwedCall  # noqa: Y015
+
+@_typing.final
+class PlanRecoveryRequest(_message.Message):
+    """Asks what a crash left open."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required. The session."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlanRecoveryRequest: _TypeAlias = PlanRecoveryRequest  # noqa: Y015
+
+@_typing.final
+class PlanRecoveryResponse(_message.Message):
+    """What is open."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INTERRUPTED_FIELD_NUMBER: _builtins.int
+    OPEN_TURN_SEQS_FIELD_NUMBER: _builtins.int
+    OPEN_STEP_SEQ_FIELD_NUMBER: _builtins.int
+    OWED_CALLS_FIELD_NUMBER: _builtins.int
+    NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    WRITER_EPOCH_FIELD_NUMBER: _builtins.int
+    interrupted: _builtins.bool
+    """A turn is open."""
+    open_step_seq: _builtins.int
+    """The seq of the step_start of the open step."""
+    next_seq: _builtins.int
+    """The seq the next event takes."""
+    writer_epoch: _builtins.int
+    """The writer epoch in force; 0 for none."""
+    @_builtins.property
+    def open_turn_seqs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The seqs of the turn_starts of open turns, the innermost first."""
+
+    @_builtins.property
+    def owed_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___OwedCall]:
+        """The calls that are owed a result, in the order of the calls."""
+
+    def __init__(
+        self,
+        *,
+        interrupted: _builtins.bool = ...,
+        open_turn_seqs: _abc.Iterable[_builtins.int] | None = ...,
+        open_step_seq: _builtins.int | None = ...,
+        owed_calls: _abc.Iterable[Global___OwedCall] | None = ...,
+        next_seq: _builtins.int = ...,
+        writer_epoch: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_open_step_seq", b"_open_step_seq", "open_step_seq", b"open_step_seq"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_open_step_seq", b"_open_step_seq", "interrupted", b"interrupted", "next_seq", b"next_seq", "open_step_seq", b"open_step_seq", "open_turn_seqs", b"open_turn_seqs", "owed_calls", b"owed_calls", "writer_epoch", b"writer_epoch"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__open_step_seq: _TypeAlias = _typing.Literal["open_step_seq"]  # noqa: Y015
+    _WhichOneofArgType__open_step_seq: _TypeAlias = _typing.Literal["_open_step_seq", b"_open_step_seq"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__open_step_seq) -> _WhichOneofReturnType__open_step_seq | None: ...
+
+Global___PlanRecoveryResponse: _TypeAlias = PlanRecoveryResponse  # noqa: Y015
+
+@_typing.final
+class RecoverSessionRequest(_message.Message):
+    """Asks to take a session over."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    EXPECTED_EPOCH_FIELD_NUMBER: _builtins.int
+    OWNER_FIELD_NUMBER: _builtins.int
+    CLOSE_OPEN_TURNS_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required. The session."""
+    request_id: _builtins.str
+    """See the service."""
+    expected_epoch: _builtins.int
+    """The epoch believed to be in force, 0 for none. Unset means: take over whatever is."""
+    owner: _builtins.str
+    """Who takes over, for people."""
+    close_open_turns: _builtins.bool
+    """Close what is open: a marked result per owed call, step_end, turn_end."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+        expected_epoch: _builtins.int | None = ...,
+        owner: _builtins.str = ...,
+        close_open_turns: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_epoch", b"_expected_epoch", "expected_epoch", b"expected_epoch"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_epoch", b"_expected_epoch", "close_open_turns", b"close_open_turns", "expected_epoch", b"expected_epoch", "owner", b"owner", "request_id", b"request_id", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__expected_epoch: _TypeAlias = _typing.Literal["expected_epoch"]  # noqa: Y015
+    _WhichOneofArgType__expected_epoch: _TypeAlias = _typing.Literal["_expected_epoch", b"_expected_epoch"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_epoch) -> _WhichOneofReturnType__expected_epoch | None: ...
+
+Global___RecoverSessionRequest: _TypeAlias = RecoverSessionRequest  # noqa: Y015
+
+@_typing.final
+class RecoverSessionResponse(_message.Message):
+    """The session is taken over."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WRITER_EPOCH_FIELD_NUMBER: _builtins.int
+    NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    PLAN_FIELD_NUMBER: _builtins.int
+    CLOSING_SEQS_FIELD_NUMBER: _builtins.int
+    HEADER_FIELD_NUMBER: _builtins.int
+    writer_epoch: _builtins.int
+    """The epoch to give with each write."""
+    next_seq: _builtins.int
+    """The seq the next event takes."""
+    @_builtins.property
+    def plan(self) -> Global___PlanRecoveryResponse:
+        """What was open before."""
+
+    @_builtins.property
+    def closing_seqs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The seqs of the events that closed it."""
+
+    @_builtins.property
+    def header(self) -> _event_pb2.RequestHeader:
+        """The header in force. Unset if there is none."""
+
+    def __init__(
+        self,
+        *,
+        writer_epoch: _builtins.int = ...,
+        next_seq: _builtins.int = ...,
+        plan: Global___PlanRecoveryResponse | None = ...,
+        closing_seqs: _abc.Iterable[_builtins.int] | None = ...,
+        header: _event_pb2.RequestHeader | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["header", b"header", "plan", b"plan"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["closing_seqs", b"closing_seqs", "header", b"header", "next_seq", b"next_seq", "plan", b"plan", "writer_epoch", b"writer_epoch"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecoverSessionResponse: _TypeAlias = RecoverSessionResponse  # noqa: Y015
+
+@_typing.final
+class ListUnresolvedCallsRequest(_message.Message):
+    """Asks for a page of unresolved calls."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    page_size: _builtins.int
+    """At most this many; 0 means 50, more than 1,000 means 1,000."""
+    page_token: _builtins.str
+    """From the page before."""
+    session_id: _builtins.str
+    """Only those of this session."""
+    def __init__(
+        self,
+        *,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+        session_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["page_size", b"page_size", "page_token", b"page_token", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListUnresolvedCallsRequest: _TypeAlias = ListUnresolvedCallsRequest  # noqa: Y015
+
+@_typing.final
+class ListUnresolvedCallsResponse(_message.Message):
+    """A page of unresolved calls, the oldest first."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALLS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Asks for the next page. Unset on the last."""
+    @_builtins.property
+    def calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnresolvedCall]:
+        """The calls."""
+
+    def __init__(
+        self,
+        *,
+        calls: _abc.Iterable[Global___UnresolvedCall] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListUnresolvedCallsResponse: _TypeAlias = ListUnresolvedCallsResponse  # noqa: Y015
+
+@_typing.final
+class UnresolvedCall(_message.Message):
+    """A call that was dispatched and of which nothing more is known."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    SEQ_FIELD_NUMBER: _builtins.int
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    IDEMPOTENCY_KEY_FIELD_NUMBER: _builtins.int
+    TIME_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """The session."""
+    seq: _builtins.int
+    """The seq of the tool_call event that dispatched it."""
+    call_id: _builtins.str
+    """The call's id."""
+    name: _builtins.str
+    """The tool's name."""
+    idempotency_key: _builtins.str
+    """The key under which the tool recognises a repeated call."""
+    @_builtins.property
+    def time(self) -> _timestamp_pb2.Timestamp:
+        """When it was dispatched."""
+
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        seq: _builtins.int = ...,
+        call_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        idempotency_key: _builtins.str = ...,
+        time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["time", b"time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "idempotency_key", b"idempotency_key", "name", b"name", "seq", b"seq", "session_id", b"session_id", "time", b"time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UnresolvedCall: _TypeAlias = UnresolvedCall  # noqa: Y015
+
+@_typing.final
+class SuggestRangeRequest(_message.Message):
+    """Asks for a range that can be replaced."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required. The session."""
+    @_builtins.property
+    def entries(self) -> _event_pb2.EntryRange:
+        """Required. Two live entries: the range wished for."""
+
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        entries: _event_pb2.EntryRange | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SuggestRangeRequest: _TypeAlias = SuggestRangeRequest  # noqa: Y015
+
+@_typing.final
+class SuggestRangeResponse(_message.Message):
+    """A range that can be replaced."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FOUND_FIELD_NUMBER: _builtins.int
+    ENTRIES_FIELD_NUMBER: _builtins.int
+    POSITIONS_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    found: _builtins.bool
+    """There is one."""
+    count: _builtins.int
+    """How many messages it covers."""
+    next_seq: _builtins.int
+    """The next_seq the answer is valid for."""
+    @_builtins.property
+    def entries(self) -> _event_pb2.EntryRange:
+        """The entries."""
+
+    @_builtins.property
+    def positions(self) -> _event_pb2.PositionRange:
+        """The same by positions."""
+
+    def __init__(
+        self,
+        *,
+        found: _builtins.bool = ...,
+        entries: _event_pb2.EntryRange | None = ...,
+        positions: _event_pb2.PositionRange | None = ...,
+        count: _builtins.int = ...,
+        next_seq: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["entries", b"entries", "positions", b"positions"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "entries", b"entries", "found", b"found", "next_seq", b"next_seq", "positions", b"positions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SuggestRangeResponse: _TypeAlias = SuggestRangeResponse  # noqa: Y015
+
+@_typing.final
+class PutAttachmentRequest(_message.Message):
+    """One element of an upload. The first carries the header, the others data."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HEADER_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    """The next bytes: at most 1 MiB."""
+    @_builtins.property
+    def header(self) -> Global___AttachmentHeader:
+        """What is uploaded. First element only."""
+
+    def __init__(
+        self,
+        *,
+        header: Global___AttachmentHeader | None = ...,
+        data: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "header", b"header", "kind", b"kind"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "header", b"header", "kind", b"kind"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["header", "data"]  # noqa: Y015
+    _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
+
+Global___PutAttachmentRequest: _TypeAlias = PutAttachmentRequest  # noqa: Y015
+
+@_typing.final
+class AttachmentHeader(_message.Message):
+    """What is uploaded."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHA256_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    MEDIA_TYPE_FIELD_NUMBER: _builtins.int
+    sha256: _builtins.bytes
+    """The SHA-256 the bytes must have: 32 bytes. Unset means that it is not checked."""
+    size_bytes: _builtins.int
+    """The size the bytes must have. Unset means that it is not checked."""
+    media_type: _builtins.str
+    """The media type, checked for its syntax only; it belongs to references, not to the bytes."""
+    def __init__(
+        self,
+        *,
+        sha256: _builtins.bytes = ...,
+        size_bytes: _builtins.int | None = ...,
+        media_type: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_size_bytes", b"_size_bytes", "size_bytes", b"size_bytes"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_size_bytes", b"_size_bytes", "media_type", b"media_type", "sha256", b"sha256", "size_bytes", b"size_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__size_bytes: _TypeAlias = _typing.Literal["size_bytes"]  # noqa: Y015
+    _WhichOneofArgType__size_bytes: _TypeAlias = _typing.Literal["_size_bytes", b"_size_bytes"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__size_bytes) -> _WhichOneofReturnType__size_bytes | None: ...
+
+Global___AttachmentHeader: _TypeAlias = AttachmentHeader  # noqa: Y015
+
+@_typing.final
+class PutAttachmentResponse(_message.Message):
+    """The bytes are stored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHA256_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    EXISTED_FIELD_NUMBER: _builtins.int
+    sha256: _builtins.bytes
+    """Their SHA-256: 32 bytes."""
+    size_bytes: _builtins.int
+    """Their size."""
+    existed: _builtins.bool
+    """They were stored, whole, already."""
+    def __init__(
+        self,
+        *,
+        sha256: _builtins.bytes = ...,
+        size_bytes: _builtins.int = ...,
+        existed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["existed", b"existed", "sha256", b"sha256", "size_bytes", b"size_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PutAttachmentResponse: _TypeAlias = PutAttachmentResponse  # noqa: Y015
+
+@_typing.final
+class GetAttachmentRequest(_message.Message):
+    """Asks for stored bytes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHA256_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    LENGTH_FIELD_NUMBER: _builtins.int
+    sha256: _builtins.bytes
+    """Required. Their SHA-256: 32 bytes."""
+    offset: _builtins.int
+    """The first byte to send."""
+    length: _builtins.int
+    """How many bytes to send; 0 means all that follow."""
+    def __init__(
+        self,
+        *,
+        sha256: _builtins.bytes = ...,
+        offset: _builtins.int = ...,
+        length: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["length", b"length", "offset", b"offset", "sha256", b"sha256"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAttachmentRequest: _TypeAlias = GetAttachmentRequest  # noqa: Y015
+
+@_typing.final
+class GetAttachmentResponse(_message.Message):
+    """A piece of stored bytes. There is always at least one."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATA_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    """The next bytes."""
+    size_bytes: _builtins.int
+    """The size of the whole. First piece only."""
+    def __init__(
+        self,
+        *,
+        data: _builtins.bytes = ...,
+        size_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "size_bytes", b"size_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAttachmentResponse: _TypeAlias = GetAttachmentResponse  # noqa: Y015
+
+@_typing.final
+class HeadAttachmentsRequest(_message.Message):
+    """Asks which digests are stored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHA256_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def sha256(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """The digests: at most 1,000 of 32 bytes each."""
+
+    def __init__(
+        self,
+        *,
+        sha256: _abc.Iterable[_builtins.bytes] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sha256", b"sha256"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeadAttachmentsRequest: _TypeAlias = HeadAttachmentsRequest  # noqa: Y015
+
+@_typing.final
+class HeadAttachmentsResponse(_message.Message):
+    """Which digests are stored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ATTACHMENTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def attachments(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoredAttachment]:
+        """Those that are, in the order asked."""
+
+    def __init__(
+        self,
+        *,
+        attachments: _abc.Iterable[Global___StoredAttachment] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attachments", b"attachments"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeadAttachmentsResponse: _TypeAlias = HeadAttachmentsResponse  # noqa: Y015
+
+@_typing.final
+class StoredAttachment(_message.Message):
+    """Stored bytes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHA256_FIELD_NUMBER: _builtins.int
+    SIZE_BYTES_FIELD_NUMBER: _builtins.int
+    sha256: _builtins.bytes
+    """Their SHA-256."""
+    size_bytes: _builtins.int
+    """Their size."""
+    def __init__(
+        self,
+        *,
+        sha256: _builtins.bytes = ...,
+        size_bytes: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sha256", b"sha256", "size_bytes", b"size_bytes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredAttachment: _TypeAlias = StoredAttachment  # noqa: Y015
+
+@_typing.final
+class CollectAttachmentsRequest(_message.Message):
+    """Asks to delete what nothing names."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DRY_RUN_FIELD_NUMBER: _builtins.int
+    GRACE_S_FIELD_NUMBER: _builtins.int
+    dry_run: _builtins.bool
+    """Only say what would be deleted."""
+    grace_s: _builtins.int
+    """Keep what was put less than this many seconds ago. Unset means the server's setting; never less than it."""
+    def __init__(
+        self,
+        *,
+        dry_run: _builtins.bool = ...,
+        grace_s: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_grace_s", b"_grace_s", "grace_s", b"grace_s"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_grace_s", b"_grace_s", "dry_run", b"dry_run", "grace_s", b"grace_s"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__grace_s: _TypeAlias = _typing.Literal["grace_s"]  # noqa: Y015
+    _WhichOneofArgType__grace_s: _TypeAlias = _typing.Literal["_grace_s", b"_grace_s"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__grace_s) -> _WhichOneofReturnType__grace_s | None: ...
+
+Global___CollectAttachmentsRequest: _TypeAlias = CollectAttachmentsRequest  # noqa: Y015
+
+@_typing.final
+class CollectAttachmentsResponse(_message.Message):
+    """What was deleted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COLLECTED_COUNT_FIELD_NUMBER: _builtins.int
+    COLLECTED_BYTES_FIELD_NUMBER: _builtins.int
+    EXAMINED_COUNT_FIELD_NUMBER: _builtins.int
+    collected_count: _builtins.int
+    """How many attachments."""
+    collected_bytes: _builtins.int
+    """Their bytes."""
+    examined_count: _builtins.int
+    """How many were looked at."""
+    def __init__(
+        self,
+        *,
+        collected_count: _builtins.int = ...,
+        collected_bytes: _builtins.int = ...,
+        examined_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["collected_bytes", b"collected_bytes", "collected_count", b"collected_count", "examined_count", b"examined_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CollectAttachmentsResponse: _TypeAlias = CollectAttachmentsResponse  # noqa: Y015

@@ -164,6 +164,76 @@ class SessionServiceStub(object):
                 request_serializer=foldlog_dot_v1_dot_service__pb2.ImportSessionRequest.SerializeToString,
                 response_deserializer=foldlog_dot_v1_dot_service__pb2.ImportSessionResponse.FromString,
                 _registered_method=True)
+        self.RecordHeader = channel.unary_unary(
+                '/foldlog.v1.SessionService/RecordHeader',
+                request_serializer=foldlog_dot_v1_dot_service__pb2.RecordHeaderRequest.SerializeToString,
+                response_deserializer=foldlog_dot_v1_dot_service__pb2.RecordHeaderResponse.FromString,
+                _registered_method=True)
+        self.BeginStep = channel.unary_stream(
+                '/foldlog.v1.SessionService/BeginStep',
+                request_serializer=foldlog_dot_v1_dot_service__pb2.BeginStepRequest.SerializeToString,
+                response_deserializer=foldlog_dot_v1_dot_service__pb2.BeginStepResponse.FromString,
+                _registered_method=True)
+        self.RecordRequest = channel.unary_unary(
+                '/foldlog.v1.SessionService/RecordRequest',
+                request_serializer=foldlog_dot_v1_dot_service__pb2.RecordRequestRequest.SerializeToString,
+                response_deserializer=foldlog_dot_v1_dot_service__pb2.RecordRequestResponse.FromString,
+                _registered_method=True)
+        self.BuildRequest = channel.unary_stream(
+                '/foldlog.v1.SessionService/BuildRequest',
+                request_serializer=foldlog_dot_v1_dot_service__pb2.BuildRequestRequest.SerializeToString,
+                response_deserializer=foldlog_dot_v1_dot_service__pb2.BuildRequestResponse.FromString,
+                _registered_method=True)
+        self.VerifyRequests = channel.unary_unary(
+                '/foldlog.v1.SessionService/VerifyRequests',
+                request_serializer=foldlog_dot_v1_dot_service__pb2.VerifyRequestsRequest.SerializeToString,
+                response_deserializer=foldlog_dot_v1_dot_service__pb2.VerifyRequestsResponse.FromString,
+                _registered_method=True)
+        self.ExplainRequest = channel.unary_unary(
+                '/foldlog.v1.SessionService/ExplainRequest',
+                request_serializer=foldlog_dot_v1_dot_service__pb2.ExplainRequestRequest.SerializeToString,
+                response_deserializer=foldlog_dot_v1_dot_service__pb2.ExplainRequestResponse.FromString,
+                _registered_method=True)
+        self.PlanRecovery = channel.unary_unary(
+                '/foldlog.v1.SessionService/PlanRecovery',
+                request_serializer=foldlog_dot_v1_dot_service__pb2.PlanRecoveryRequest.SerializeToString,
+                response_deserializer=foldlog_dot_v1_dot_service__pb2.PlanRecoveryResponse.FromString,
+                _registered_method=True)
+        self.RecoverSession = channel.unary_unary(
+                '/foldlog.v1.SessionService/RecoverSession',
+                request_serializer=foldlog_dot_v1_dot_service__pb2.RecoverSessionRequest.SerializeToString,
+                response_deserializer=foldlog_dot_v1_dot_service__pb2.RecoverSessionResponse.FromString,
+                _registered_method=True)
+        self.ListUnresolvedCalls = channel.unary_unary(
+                '/foldlog.v1.SessionService/ListUnresolvedCalls',
+                request_serializer=foldlog_dot_v1_dot_service__pb2.ListUnresolvedCallsRequest.SerializeToString,
+                response_deserializer=foldlog_dot_v1_dot_service__pb2.ListUnresolvedCallsResponse.FromString,
+                _registered_method=True)
+        self.SuggestRange = channel.unary_unary(
+                '/foldlog.v1.SessionService/SuggestRange',
+                request_serializer=foldlog_dot_v1_dot_service__pb2.SuggestRangeRequest.SerializeToString,
+                response_deserializer=foldlog_dot_v1_dot_service__pb2.SuggestRangeResponse.FromString,
+                _registered_method=True)
+        self.PutAttachment = channel.stream_unary(
+                '/foldlog.v1.SessionService/PutAttachment',
+                request_serializer=foldlog_dot_v1_dot_service__pb2.PutAttachmentRequest.SerializeToString,
+                response_deserializer=foldlog_dot_v1_dot_service__pb2.PutAttachmentResponse.FromString,
+                _registered_method=True)
+        self.GetAttachment = channel.unary_stream(
+                '/foldlog.v1.SessionService/GetAttachment',
+                request_serializer=foldlog_dot_v1_dot_service__pb2.GetAttachmentRequest.SerializeToString,
+                response_deserializer=foldlog_dot_v1_dot_service__pb2.GetAttachmentResponse.FromString,
+                _registered_method=True)
+        self.HeadAttachments = channel.unary_unary(
+                '/foldlog.v1.SessionService/HeadAttachments',
+                request_serializer=foldlog_dot_v1_dot_service__pb2.HeadAttachmentsRequest.SerializeToString,
+                response_deserializer=foldlog_dot_v1_dot_service__pb2.HeadAttachmentsResponse.FromString,
+                _registered_method=True)
+        self.CollectAttachments = channel.unary_unary(
+                '/foldlog.v1.SessionService/CollectAttachments',
+                request_serializer=foldlog_dot_v1_dot_service__pb2.CollectAttachmentsRequest.SerializeToString,
+                response_deserializer=foldlog_dot_v1_dot_service__pb2.CollectAttachmentsResponse.FromString,
+                _registered_method=True)
 
 
 class SessionServiceServicer(object):
@@ -355,6 +425,106 @@ class SessionServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RecordHeader(self, request, context):
+        """Appends a header where one is owed, and chooses its reason: INITIAL for the first of the log,
+        RESUME for the first of a writer epoch, CHANGE afterwards and only on a difference.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def BeginStep(self, request, context):
+        """Begins a step: appends step_start, the messages that enter, and a header if owed, in one atomic
+        batch; answers with the exact request to send.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RecordRequest(self, request, context):
+        """Keeps what identifies the request that was really sent.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def BuildRequest(self, request, context):
+        """Gives a request again as it was at a seq or for a step. Errors: HEADER_MISSING, HISTORY_DROPPED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def VerifyRequests(self, request, context):
+        """Makes every recorded request again from the stored rows, outside of every cache, and compares.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ExplainRequest(self, request, context):
+        """Says how the request of a step differs from the one before, and what that cost in cached prefix.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PlanRecovery(self, request, context):
+        """Says which turn and step are open and which calls have no result. Reads only.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RecoverSession(self, request, context):
+        """Takes a session over: opens a writer epoch and, if asked, closes what is open, in one batch.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListUnresolvedCalls(self, request, context):
+        """Lists tool calls that were dispatched and neither finished nor failed, across sessions.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SuggestRange(self, request, context):
+        """Gives the nearest range to the asked one that splits no call from its result and no open turn.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PutAttachment(self, request_iterator, context):
+        """Stores bytes under their SHA-256. Putting what is stored already is no error, and heals damage.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetAttachment(self, request, context):
+        """Reads stored bytes, whole or a range. Errors: ATTACHMENT_NOT_FOUND, ATTACHMENT_CORRUPT.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def HeadAttachments(self, request, context):
+        """Says which of some digests are stored.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CollectAttachments(self, request, context):
+        """Deletes attachments that no event of any session names. Never what is younger than a grace time.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SessionServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -482,6 +652,76 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.ImportSession,
                     request_deserializer=foldlog_dot_v1_dot_service__pb2.ImportSessionRequest.FromString,
                     response_serializer=foldlog_dot_v1_dot_service__pb2.ImportSessionResponse.SerializeToString,
+            ),
+            'RecordHeader': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecordHeader,
+                    request_deserializer=foldlog_dot_v1_dot_service__pb2.RecordHeaderRequest.FromString,
+                    response_serializer=foldlog_dot_v1_dot_service__pb2.RecordHeaderResponse.SerializeToString,
+            ),
+            'BeginStep': grpc.unary_stream_rpc_method_handler(
+                    servicer.BeginStep,
+                    request_deserializer=foldlog_dot_v1_dot_service__pb2.BeginStepRequest.FromString,
+                    response_serializer=foldlog_dot_v1_dot_service__pb2.BeginStepResponse.SerializeToString,
+            ),
+            'RecordRequest': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecordRequest,
+                    request_deserializer=foldlog_dot_v1_dot_service__pb2.RecordRequestRequest.FromString,
+                    response_serializer=foldlog_dot_v1_dot_service__pb2.RecordRequestResponse.SerializeToString,
+            ),
+            'BuildRequest': grpc.unary_stream_rpc_method_handler(
+                    servicer.BuildRequest,
+                    request_deserializer=foldlog_dot_v1_dot_service__pb2.BuildRequestRequest.FromString,
+                    response_serializer=foldlog_dot_v1_dot_service__pb2.BuildRequestResponse.SerializeToString,
+            ),
+            'VerifyRequests': grpc.unary_unary_rpc_method_handler(
+                    servicer.VerifyRequests,
+                    request_deserializer=foldlog_dot_v1_dot_service__pb2.VerifyRequestsRequest.FromString,
+                    response_serializer=foldlog_dot_v1_dot_service__pb2.VerifyRequestsResponse.SerializeToString,
+            ),
+            'ExplainRequest': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExplainRequest,
+                    request_deserializer=foldlog_dot_v1_dot_service__pb2.ExplainRequestRequest.FromString,
+                    response_serializer=foldlog_dot_v1_dot_service__pb2.ExplainRequestResponse.SerializeToString,
+            ),
+            'PlanRecovery': grpc.unary_unary_rpc_method_handler(
+                    servicer.PlanRecovery,
+                    request_deserializer=foldlog_dot_v1_dot_service__pb2.PlanRecoveryRequest.FromString,
+                    response_serializer=foldlog_dot_v1_dot_service__pb2.PlanRecoveryResponse.SerializeToString,
+            ),
+            'RecoverSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.RecoverSession,
+                    request_deserializer=foldlog_dot_v1_dot_service__pb2.RecoverSessionRequest.FromString,
+                    response_serializer=foldlog_dot_v1_dot_service__pb2.RecoverSessionResponse.SerializeToString,
+            ),
+            'ListUnresolvedCalls': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListUnresolvedCalls,
+                    request_deserializer=foldlog_dot_v1_dot_service__pb2.ListUnresolvedCallsRequest.FromString,
+                    response_serializer=foldlog_dot_v1_dot_service__pb2.ListUnresolvedCallsResponse.SerializeToString,
+            ),
+            'SuggestRange': grpc.unary_unary_rpc_method_handler(
+                    servicer.SuggestRange,
+                    request_deserializer=foldlog_dot_v1_dot_service__pb2.SuggestRangeRequest.FromString,
+                    response_serializer=foldlog_dot_v1_dot_service__pb2.SuggestRangeResponse.SerializeToString,
+            ),
+            'PutAttachment': grpc.stream_unary_rpc_method_handler(
+                    servicer.PutAttachment,
+                    request_deserializer=foldlog_dot_v1_dot_service__pb2.PutAttachmentRequest.FromString,
+                    response_serializer=foldlog_dot_v1_dot_service__pb2.PutAttachmentResponse.SerializeToString,
+            ),
+            'GetAttachment': grpc.unary_stream_rpc_method_handler(
+                    servicer.GetAttachment,
+                    request_deserializer=foldlog_dot_v1_dot_service__pb2.GetAttachmentRequest.FromString,
+                    response_serializer=foldlog_dot_v1_dot_service__pb2.GetAttachmentResponse.SerializeToString,
+            ),
+            'HeadAttachments': grpc.unary_unary_rpc_method_handler(
+                    servicer.HeadAttachments,
+                    request_deserializer=foldlog_dot_v1_dot_service__pb2.HeadAttachmentsRequest.FromString,
+                    response_serializer=foldlog_dot_v1_dot_service__pb2.HeadAttachmentsResponse.SerializeToString,
+            ),
+            'CollectAttachments': grpc.unary_unary_rpc_method_handler(
+                    servicer.CollectAttachments,
+                    request_deserializer=foldlog_dot_v1_dot_service__pb2.CollectAttachmentsRequest.FromString,
+                    response_serializer=foldlog_dot_v1_dot_service__pb2.CollectAttachmentsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -1164,6 +1404,384 @@ class SessionService(object):
             '/foldlog.v1.SessionService/ImportSession',
             foldlog_dot_v1_dot_service__pb2.ImportSessionRequest.SerializeToString,
             foldlog_dot_v1_dot_service__pb2.ImportSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecordHeader(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/foldlog.v1.SessionService/RecordHeader',
+            foldlog_dot_v1_dot_service__pb2.RecordHeaderRequest.SerializeToString,
+            foldlog_dot_v1_dot_service__pb2.RecordHeaderResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BeginStep(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/foldlog.v1.SessionService/BeginStep',
+            foldlog_dot_v1_dot_service__pb2.BeginStepRequest.SerializeToString,
+            foldlog_dot_v1_dot_service__pb2.BeginStepResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecordRequest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/foldlog.v1.SessionService/RecordRequest',
+            foldlog_dot_v1_dot_service__pb2.RecordRequestRequest.SerializeToString,
+            foldlog_dot_v1_dot_service__pb2.RecordRequestResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BuildRequest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/foldlog.v1.SessionService/BuildRequest',
+            foldlog_dot_v1_dot_service__pb2.BuildRequestRequest.SerializeToString,
+            foldlog_dot_v1_dot_service__pb2.BuildRequestResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def VerifyRequests(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/foldlog.v1.SessionService/VerifyRequests',
+            foldlog_dot_v1_dot_service__pb2.VerifyRequestsRequest.SerializeToString,
+            foldlog_dot_v1_dot_service__pb2.VerifyRequestsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExplainRequest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/foldlog.v1.SessionService/ExplainRequest',
+            foldlog_dot_v1_dot_service__pb2.ExplainRequestRequest.SerializeToString,
+            foldlog_dot_v1_dot_service__pb2.ExplainRequestResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PlanRecovery(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/foldlog.v1.SessionService/PlanRecovery',
+            foldlog_dot_v1_dot_service__pb2.PlanRecoveryRequest.SerializeToString,
+            foldlog_dot_v1_dot_service__pb2.PlanRecoveryResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RecoverSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/foldlog.v1.SessionService/RecoverSession',
+            foldlog_dot_v1_dot_service__pb2.RecoverSessionRequest.SerializeToString,
+            foldlog_dot_v1_dot_service__pb2.RecoverSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListUnresolvedCalls(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/foldlog.v1.SessionService/ListUnresolvedCalls',
+            foldlog_dot_v1_dot_service__pb2.ListUnresolvedCallsRequest.SerializeToString,
+            foldlog_dot_v1_dot_service__pb2.ListUnresolvedCallsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SuggestRange(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/foldlog.v1.SessionService/SuggestRange',
+            foldlog_dot_v1_dot_service__pb2.SuggestRangeRequest.SerializeToString,
+            foldlog_dot_v1_dot_service__pb2.SuggestRangeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PutAttachment(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/foldlog.v1.SessionService/PutAttachment',
+            foldlog_dot_v1_dot_service__pb2.PutAttachmentRequest.SerializeToString,
+            foldlog_dot_v1_dot_service__pb2.PutAttachmentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAttachment(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/foldlog.v1.SessionService/GetAttachment',
+            foldlog_dot_v1_dot_service__pb2.GetAttachmentRequest.SerializeToString,
+            foldlog_dot_v1_dot_service__pb2.GetAttachmentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def HeadAttachments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/foldlog.v1.SessionService/HeadAttachments',
+            foldlog_dot_v1_dot_service__pb2.HeadAttachmentsRequest.SerializeToString,
+            foldlog_dot_v1_dot_service__pb2.HeadAttachmentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CollectAttachments(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/foldlog.v1.SessionService/CollectAttachments',
+            foldlog_dot_v1_dot_service__pb2.CollectAttachmentsRequest.SerializeToString,
+            foldlog_dot_v1_dot_service__pb2.CollectAttachmentsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -98,6 +98,38 @@ class SessionServiceStub:
     """Writes the whole log as JSON Lines."""
     ImportSession: _grpc.StreamUnaryMultiCallable[_service_pb2.ImportSessionRequest, _service_pb2.ImportSessionResponse]
     """Makes a session from exported JSON Lines, in one transaction."""
+    RecordHeader: _grpc.UnaryUnaryMultiCallable[_service_pb2.RecordHeaderRequest, _service_pb2.RecordHeaderResponse]
+    """Appends a header where one is owed, and chooses its reason: INITIAL for the first of the log,
+    RESUME for the first of a writer epoch, CHANGE afterwards and only on a difference.
+    """
+    BeginStep: _grpc.UnaryStreamMultiCallable[_service_pb2.BeginStepRequest, _service_pb2.BeginStepResponse]
+    """Begins a step: appends step_start, the messages that enter, and a header if owed, in one atomic
+    batch; answers with the exact request to send.
+    """
+    RecordRequest: _grpc.UnaryUnaryMultiCallable[_service_pb2.RecordRequestRequest, _service_pb2.RecordRequestResponse]
+    """Keeps what identifies the request that was really sent."""
+    BuildRequest: _grpc.UnaryStreamMultiCallable[_service_pb2.BuildRequestRequest, _service_pb2.BuildRequestResponse]
+    """Gives a request again as it was at a seq or for a step. Errors: HEADER_MISSING, HISTORY_DROPPED."""
+    VerifyRequests: _grpc.UnaryUnaryMultiCallable[_service_pb2.VerifyRequestsRequest, _service_pb2.VerifyRequestsResponse]
+    """Makes every recorded request again from the stored rows, outside of every cache, and compares."""
+    ExplainRequest: _grpc.UnaryUnaryMultiCallable[_service_pb2.ExplainRequestRequest, _service_pb2.ExplainRequestResponse]
+    """Says how the request of a step differs from the one before, and what that cost in cached prefix."""
+    PlanRecovery: _grpc.UnaryUnaryMultiCallable[_service_pb2.PlanRecoveryRequest, _service_pb2.PlanRecoveryResponse]
+    """Says which turn and step are open and which calls have no result. Reads only."""
+    RecoverSession: _grpc.UnaryUnaryMultiCallable[_service_pb2.RecoverSessionRequest, _service_pb2.RecoverSessionResponse]
+    """Takes a session over: opens a writer epoch and, if asked, closes what is open, in one batch."""
+    ListUnresolvedCalls: _grpc.UnaryUnaryMultiCallable[_service_pb2.ListUnresolvedCallsRequest, _service_pb2.ListUnresolvedCallsResponse]
+    """Lists tool calls that were dispatched and neither finished nor failed, across sessions."""
+    SuggestRange: _grpc.UnaryUnaryMultiCallable[_service_pb2.SuggestRangeRequest, _service_pb2.SuggestRangeResponse]
+    """Gives the nearest range to the asked one that splits no call from its result and no open turn."""
+    PutAttachment: _grpc.StreamUnaryMultiCallable[_service_pb2.PutAttachmentRequest, _service_pb2.PutAttachmentResponse]
+    """Stores bytes under their SHA-256. Putting what is stored already is no error, and heals damage."""
+    GetAttachment: _grpc.UnaryStreamMultiCallable[_service_pb2.GetAttachmentRequest, _service_pb2.GetAttachmentResponse]
+    """Reads stored bytes, whole or a range. Errors: ATTACHMENT_NOT_FOUND, ATTACHMENT_CORRUPT."""
+    HeadAttachments: _grpc.UnaryUnaryMultiCallable[_service_pb2.HeadAttachmentsRequest, _service_pb2.HeadAttachmentsResponse]
+    """Says which of some digests are stored."""
+    CollectAttachments: _grpc.UnaryUnaryMultiCallable[_service_pb2.CollectAttachmentsRequest, _service_pb2.CollectAttachmentsResponse]
+    """Deletes attachments that no event of any session names. Never what is younger than a grace time."""
 
 @_typing.type_check_only
 class SessionServiceAsyncStub(SessionServiceStub):
@@ -169,6 +201,38 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """Writes the whole log as JSON Lines."""
     ImportSession: _aio.StreamUnaryMultiCallable[_service_pb2.ImportSessionRequest, _service_pb2.ImportSessionResponse]  # type: ignore[assignment]
     """Makes a session from exported JSON Lines, in one transaction."""
+    RecordHeader: _aio.UnaryUnaryMultiCallable[_service_pb2.RecordHeaderRequest, _service_pb2.RecordHeaderResponse]  # type: ignore[assignment]
+    """Appends a header where one is owed, and chooses its reason: INITIAL for the first of the log,
+    RESUME for the first of a writer epoch, CHANGE afterwards and only on a difference.
+    """
+    BeginStep: _aio.UnaryStreamMultiCallable[_service_pb2.BeginStepRequest, _service_pb2.BeginStepResponse]  # type: ignore[assignment]
+    """Begins a step: appends step_start, the messages that enter, and a header if owed, in one atomic
+    batch; answers with the exact request to send.
+    """
+    RecordRequest: _aio.UnaryUnaryMultiCallable[_service_pb2.RecordRequestRequest, _service_pb2.RecordRequestResponse]  # type: ignore[assignment]
+    """Keeps what identifies the request that was really sent."""
+    BuildRequest: _aio.UnaryStreamMultiCallable[_service_pb2.BuildRequestRequest, _service_pb2.BuildRequestResponse]  # type: ignore[assignment]
+    """Gives a request again as it was at a seq or for a step. Errors: HEADER_MISSING, HISTORY_DROPPED."""
+    VerifyRequests: _aio.UnaryUnaryMultiCallable[_service_pb2.VerifyRequestsRequest, _service_pb2.VerifyRequestsResponse]  # type: ignore[assignment]
+    """Makes every recorded request again from the stored rows, outside of every cache, and compares."""
+    ExplainRequest: _aio.UnaryUnaryMultiCallable[_service_pb2.ExplainRequestRequest, _service_pb2.ExplainRequestResponse]  # type: ignore[assignment]
+    """Says how the request of a step differs from the one before, and what that cost in cached prefix."""
+    PlanRecovery: _aio.UnaryUnaryMultiCallable[_service_pb2.PlanRecoveryRequest, _service_pb2.PlanRecoveryResponse]  # type: ignore[assignment]
+    """Says which turn and step are open and which calls have no result. Reads only."""
+    RecoverSession: _aio.UnaryUnaryMultiCallable[_service_pb2.RecoverSessionRequest, _service_pb2.RecoverSessionResponse]  # type: ignore[assignment]
+    """Takes a session over: opens a writer epoch and, if asked, closes what is open, in one batch."""
+    ListUnresolvedCalls: _aio.UnaryUnaryMultiCallable[_service_pb2.ListUnresolvedCallsRequest, _service_pb2.ListUnresolvedCallsResponse]  # type: ignore[assignment]
+    """Lists tool calls that were dispatched and neither finished nor failed, across sessions."""
+    SuggestRange: _aio.UnaryUnaryMultiCallable[_service_pb2.SuggestRangeRequest, _service_pb2.SuggestRangeResponse]  # type: ignore[assignment]
+    """Gives the nearest range to the asked one that splits no call from its result and no open turn."""
+    PutAttachment: _aio.StreamUnaryMultiCallable[_service_pb2.PutAttachmentRequest, _service_pb2.PutAttachmentResponse]  # type: ignore[assignment]
+    """Stores bytes under their SHA-256. Putting what is stored already is no error, and heals damage."""
+    GetAttachment: _aio.UnaryStreamMultiCallable[_service_pb2.GetAttachmentRequest, _service_pb2.GetAttachmentResponse]  # type: ignore[assignment]
+    """Reads stored bytes, whole or a range. Errors: ATTACHMENT_NOT_FOUND, ATTACHMENT_CORRUPT."""
+    HeadAttachments: _aio.UnaryUnaryMultiCallable[_service_pb2.HeadAttachmentsRequest, _service_pb2.HeadAttachmentsResponse]  # type: ignore[assignment]
+    """Says which of some digests are stored."""
+    CollectAttachments: _aio.UnaryUnaryMultiCallable[_service_pb2.CollectAttachmentsRequest, _service_pb2.CollectAttachmentsResponse]  # type: ignore[assignment]
+    """Deletes attachments that no event of any session names. Never what is younger than a grace time."""
 
 class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     """Sessions: durable logs of what happened, folded into what the model sees.
@@ -387,5 +451,121 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.ImportSessionResponse, _abc.Awaitable[_service_pb2.ImportSessionResponse]]:
         """Makes a session from exported JSON Lines, in one transaction."""
+
+    @_abc_1.abstractmethod
+    def RecordHeader(
+        self,
+        request: _service_pb2.RecordHeaderRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.RecordHeaderResponse, _abc.Awaitable[_service_pb2.RecordHeaderResponse]]:
+        """Appends a header where one is owed, and chooses its reason: INITIAL for the first of the log,
+        RESUME for the first of a writer epoch, CHANGE afterwards and only on a difference.
+        """
+
+    @_abc_1.abstractmethod
+    def BeginStep(
+        self,
+        request: _service_pb2.BeginStepRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_service_pb2.BeginStepResponse], _abc.AsyncIterator[_service_pb2.BeginStepResponse]]:
+        """Begins a step: appends step_start, the messages that enter, and a header if owed, in one atomic
+        batch; answers with the exact request to send.
+        """
+
+    @_abc_1.abstractmethod
+    def RecordRequest(
+        self,
+        request: _service_pb2.RecordRequestRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.RecordRequestResponse, _abc.Awaitable[_service_pb2.RecordRequestResponse]]:
+        """Keeps what identifies the request that was really sent."""
+
+    @_abc_1.abstractmethod
+    def BuildRequest(
+        self,
+        request: _service_pb2.BuildRequestRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_service_pb2.BuildRequestResponse], _abc.AsyncIterator[_service_pb2.BuildRequestResponse]]:
+        """Gives a request again as it was at a seq or for a step. Errors: HEADER_MISSING, HISTORY_DROPPED."""
+
+    @_abc_1.abstractmethod
+    def VerifyRequests(
+        self,
+        request: _service_pb2.VerifyRequestsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.VerifyRequestsResponse, _abc.Awaitable[_service_pb2.VerifyRequestsResponse]]:
+        """Makes every recorded request again from the stored rows, outside of every cache, and compares."""
+
+    @_abc_1.abstractmethod
+    def ExplainRequest(
+        self,
+        request: _service_pb2.ExplainRequestRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.ExplainRequestResponse, _abc.Awaitable[_service_pb2.ExplainRequestResponse]]:
+        """Says how the request of a step differs from the one before, and what that cost in cached prefix."""
+
+    @_abc_1.abstractmethod
+    def PlanRecovery(
+        self,
+        request: _service_pb2.PlanRecoveryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.PlanRecoveryResponse, _abc.Awaitable[_service_pb2.PlanRecoveryResponse]]:
+        """Says which turn and step are open and which calls have no result. Reads only."""
+
+    @_abc_1.abstractmethod
+    def RecoverSession(
+        self,
+        request: _service_pb2.RecoverSessionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.RecoverSessionResponse, _abc.Awaitable[_service_pb2.RecoverSessionResponse]]:
+        """Takes a session over: opens a writer epoch and, if asked, closes what is open, in one batch."""
+
+    @_abc_1.abstractmethod
+    def ListUnresolvedCalls(
+        self,
+        request: _service_pb2.ListUnresolvedCallsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.ListUnresolvedCallsResponse, _abc.Awaitable[_service_pb2.ListUnresolvedCallsResponse]]:
+        """Lists tool calls that were dispatched and neither finished nor failed, across sessions."""
+
+    @_abc_1.abstractmethod
+    def SuggestRange(
+        self,
+        request: _service_pb2.SuggestRangeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.SuggestRangeResponse, _abc.Awaitable[_service_pb2.SuggestRangeResponse]]:
+        """Gives the nearest range to the asked one that splits no call from its result and no open turn."""
+
+    @_abc_1.abstractmethod
+    def PutAttachment(
+        self,
+        request_iterator: _MaybeAsyncIterator[_service_pb2.PutAttachmentRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.PutAttachmentResponse, _abc.Awaitable[_service_pb2.PutAttachmentResponse]]:
+        """Stores bytes under their SHA-256. Putting what is stored already is no error, and heals damage."""
+
+    @_abc_1.abstractmethod
+    def GetAttachment(
+        self,
+        request: _service_pb2.GetAttachmentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_service_pb2.GetAttachmentResponse], _abc.AsyncIterator[_service_pb2.GetAttachmentResponse]]:
+        """Reads stored bytes, whole or a range. Errors: ATTACHMENT_NOT_FOUND, ATTACHMENT_CORRUPT."""
+
+    @_abc_1.abstractmethod
+    def HeadAttachments(
+        self,
+        request: _service_pb2.HeadAttachmentsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.HeadAttachmentsResponse, _abc.Awaitable[_service_pb2.HeadAttachmentsResponse]]:
+        """Says which of some digests are stored."""
+
+    @_abc_1.abstractmethod
+    def CollectAttachments(
+        self,
+        request: _service_pb2.CollectAttachmentsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.CollectAttachmentsResponse, _abc.Awaitable[_service_pb2.CollectAttachmentsResponse]]:
+        """Deletes attachments that no event of any session names. Never what is younger than a grace time."""
 
 def add_SessionServiceServicer_to_server(servicer: SessionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

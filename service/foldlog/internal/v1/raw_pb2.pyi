@@ -143,6 +143,79 @@ class RawAppendEventsRequest(_message.Message):
 Global___RawAppendEventsRequest: _TypeAlias = RawAppendEventsRequest  # noqa: Y015
 
 @_typing.final
+class RawBeginStepRequest(_message.Message):
+    """The twin of foldlog.v1.BeginStepRequest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    EVENTS_FIELD_NUMBER: _builtins.int
+    HEADER_FIELD_NUMBER: _builtins.int
+    SKIP_UNCHANGED_FIELD_NUMBER: _builtins.int
+    EXPECTED_NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    WRITER_EPOCH_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """As in the twin."""
+    request_id: _builtins.str
+    """As in the twin."""
+    number: _builtins.int
+    """As in the twin."""
+    reason: _builtins.str
+    """As in the twin."""
+    skip_unchanged: _builtins.bool
+    """As in the twin."""
+    expected_next_seq: _builtins.int
+    """As in the twin."""
+    writer_epoch: _builtins.int
+    """As in the twin."""
+    @_builtins.property
+    def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___RawNewEvent]:
+        """As in the twin."""
+
+    @_builtins.property
+    def header(self) -> _event_pb2.RequestHeader:
+        """As in the twin."""
+
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+        number: _builtins.int | None = ...,
+        reason: _builtins.str | None = ...,
+        events: _abc.Iterable[Global___RawNewEvent] | None = ...,
+        header: _event_pb2.RequestHeader | None = ...,
+        skip_unchanged: _builtins.bool = ...,
+        expected_next_seq: _builtins.int | None = ...,
+        writer_epoch: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_next_seq", b"_expected_next_seq", "_number", b"_number", "_reason", b"_reason", "_writer_epoch", b"_writer_epoch", "expected_next_seq", b"expected_next_seq", "header", b"header", "number", b"number", "reason", b"reason", "writer_epoch", b"writer_epoch"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_next_seq", b"_expected_next_seq", "_number", b"_number", "_reason", b"_reason", "_writer_epoch", b"_writer_epoch", "events", b"events", "expected_next_seq", b"expected_next_seq", "header", b"header", "number", b"number", "reason", b"reason", "request_id", b"request_id", "session_id", b"session_id", "skip_unchanged", b"skip_unchanged", "writer_epoch", b"writer_epoch"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__expected_next_seq: _TypeAlias = _typing.Literal["expected_next_seq"]  # noqa: Y015
+    _WhichOneofArgType__expected_next_seq: _TypeAlias = _typing.Literal["_expected_next_seq", b"_expected_next_seq"]  # noqa: Y015
+    _WhichOneofReturnType__number: _TypeAlias = _typing.Literal["number"]  # noqa: Y015
+    _WhichOneofArgType__number: _TypeAlias = _typing.Literal["_number", b"_number"]  # noqa: Y015
+    _WhichOneofReturnType__reason: _TypeAlias = _typing.Literal["reason"]  # noqa: Y015
+    _WhichOneofArgType__reason: _TypeAlias = _typing.Literal["_reason", b"_reason"]  # noqa: Y015
+    _WhichOneofReturnType__writer_epoch: _TypeAlias = _typing.Literal["writer_epoch"]  # noqa: Y015
+    _WhichOneofArgType__writer_epoch: _TypeAlias = _typing.Literal["_writer_epoch", b"_writer_epoch"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__expected_next_seq) -> _WhichOneofReturnType__expected_next_seq | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__number) -> _WhichOneofReturnType__number | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reason) -> _WhichOneofReturnType__reason | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__writer_epoch) -> _WhichOneofReturnType__writer_epoch | None: ...
+
+Global___RawBeginStepRequest: _TypeAlias = RawBeginStepRequest  # noqa: Y015
+
+@_typing.final
 class RawAppendStreamRequest(_message.Message):
     """The twin of foldlog.v1.AppendStreamRequest."""
 

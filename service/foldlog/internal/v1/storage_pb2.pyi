@@ -41,6 +41,7 @@ class Envelope(_message.Message):
     TURNS_FIELD_NUMBER: _builtins.int
     ORPHANED_RESULT_IDS_FIELD_NUMBER: _builtins.int
     UNANSWERED_CALL_IDS_FIELD_NUMBER: _builtins.int
+    HEADER_TEXTS_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
     """For an event: its seq. For a fact: the next_seq at that point. Never falls from row to row."""
     type: _builtins.int
@@ -81,6 +82,10 @@ class Envelope(_message.Message):
     def unanswered_call_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """On a replace: ids of calls on the surface whose result it shadowed."""
 
+    @_builtins.property
+    def header_texts(self) -> Global___HeaderTexts:
+        """On a request header whose large texts are stored once: their digests. The body then lacks them."""
+
     def __init__(
         self,
         *,
@@ -100,14 +105,65 @@ class Envelope(_message.Message):
         turns: Global___Turns | None = ...,
         orphaned_result_ids: _abc.Iterable[_builtins.str] | None = ...,
         unanswered_call_ids: _abc.Iterable[_builtins.str] | None = ...,
+        header_texts: Global___HeaderTexts | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["replace", b"replace", "turns", b"turns"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["header_texts", b"header_texts", "replace", b"replace", "turns", b"turns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chain", b"chain", "commitment", b"commitment", "dropped", b"dropped", "orphaned_result_ids", b"orphaned_result_ids", "replace", b"replace", "request_digest", b"request_digest", "request_id", b"request_id", "row_count", b"row_count", "seq", b"seq", "time_ns", b"time_ns", "time_s", b"time_s", "turns", b"turns", "type", b"type", "unanswered_call_ids", b"unanswered_call_ids", "written_ns", b"written_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chain", b"chain", "commitment", b"commitment", "dropped", b"dropped", "header_texts", b"header_texts", "orphaned_result_ids", b"orphaned_result_ids", "replace", b"replace", "request_digest", b"request_digest", "request_id", b"request_id", "row_count", b"row_count", "seq", b"seq", "time_ns", b"time_ns", "time_s", b"time_s", "turns", b"turns", "type", b"type", "unanswered_call_ids", b"unanswered_call_ids", "written_ns", b"written_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Envelope: _TypeAlias = Envelope  # noqa: Y015
+
+@_typing.final
+class HeaderTexts(_message.Message):
+    """Large texts of a request header, stored as attachments."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SYSTEM_PROMPT_SHA256_FIELD_NUMBER: _builtins.int
+    TOOLS_SHA256_FIELD_NUMBER: _builtins.int
+    system_prompt_sha256: _builtins.bytes
+    """SHA-256 of the system prompt in UTF-8: 32 bytes. Unset if it stands in the body."""
+    tools_sha256: _builtins.bytes
+    """SHA-256 of the tool schemas, encoded as a ToolTexts: 32 bytes. Unset if they stand in the body."""
+    def __init__(
+        self,
+        *,
+        system_prompt_sha256: _builtins.bytes = ...,
+        tools_sha256: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["system_prompt_sha256", b"system_prompt_sha256", "tools_sha256", b"tools_sha256"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeaderTexts: _TypeAlias = HeaderTexts  # noqa: Y015
+
+@_typing.final
+class ToolTexts(_message.Message):
+    """The tool schemas of a header."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOOLS_JSON_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def tools_json(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Each as JSON text, in order."""
+
+    def __init__(
+        self,
+        *,
+        tools_json: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["tools_json", b"tools_json"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ToolTexts: _TypeAlias = ToolTexts  # noqa: Y015
 
 @_typing.final
 class Turns(_message.Message):
@@ -318,6 +374,7 @@ class HeadState(_message.Message):
     REQUESTS_FIELD_NUMBER: _builtins.int
     TURNS_FIELD_NUMBER: _builtins.int
     WHOLE_FROM_SEQ_FIELD_NUMBER: _builtins.int
+    HEADER_EPOCH_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """The version it stands at."""
     next_seq: _builtins.int
@@ -342,6 +399,8 @@ class HeadState(_message.Message):
     """It is deleted."""
     whole_from_seq: _builtins.int
     """From this seq on every state can be read."""
+    header_epoch: _builtins.int
+    """The writer epoch in force when the latest request header was written; -1 for none yet."""
     @_builtins.property
     def origin(self) -> Global___Origin:
         """What the first row says."""
@@ -382,10 +441,11 @@ class HeadState(_message.Message):
         requests: _abc.Iterable[Global___RecentRequest] | None = ...,
         turns: Global___Turns | None = ...,
         whole_from_seq: _builtins.int = ...,
+        header_epoch: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "turns", b"turns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain", b"chain", "created_ns", b"created_ns", "deleted", b"deleted", "epoch", b"epoch", "labels", b"labels", "last_epoch", b"last_epoch", "metadata_json", b"metadata_json", "next_seq", b"next_seq", "origin", b"origin", "parent_at_seq", b"parent_at_seq", "parent_session_id", b"parent_session_id", "requests", b"requests", "runs", b"runs", "turns", b"turns", "updated_ns", b"updated_ns", "version", b"version", "whole_from_seq", b"whole_from_seq"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain", b"chain", "created_ns", b"created_ns", "deleted", b"deleted", "epoch", b"epoch", "header_epoch", b"header_epoch", "labels", b"labels", "last_epoch", b"last_epoch", "metadata_json", b"metadata_json", "next_seq", b"next_seq", "origin", b"origin", "parent_at_seq", b"parent_at_seq", "parent_session_id", b"parent_session_id", "requests", b"requests", "runs", b"runs", "turns", b"turns", "updated_ns", b"updated_ns", "version", b"version", "whole_from_seq", b"whole_from_seq"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
