@@ -904,6 +904,7 @@ class Event(_message.Message):
     STATE_SEQ_FIELD_NUMBER: _builtins.int
     DROPPED_FIELD_NUMBER: _builtins.int
     CHAIN_FIELD_NUMBER: _builtins.int
+    REQUEST_NEXT_SEQ_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
     """Output only. The event's number in its session, from 0."""
     type: Global___EventType.ValueType
@@ -920,6 +921,10 @@ class Event(_message.Message):
     """The body was dropped by SnapshotSession."""
     chain: _builtins.bytes
     """Output only. The chain value of the stored row: 32 bytes."""
+    request_next_seq: _builtins.int
+    """On a step_start: the next_seq its request is built at, the one after the call that wrote it.
+    Restores keep it; unset there means the seq after the event's own.
+    """
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
         """When it happened."""
@@ -946,17 +951,22 @@ class Event(_message.Message):
         state_seq: _builtins.int | None = ...,
         dropped: _builtins.bool = ...,
         chain: _builtins.bytes = ...,
+        request_next_seq: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "_state_seq", b"_state_seq", "body", b"body", "position", b"position", "replace", b"replace", "state_seq", b"state_seq", "time", b"time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "_request_next_seq", b"_request_next_seq", "_state_seq", b"_state_seq", "body", b"body", "position", b"position", "replace", b"replace", "request_next_seq", b"request_next_seq", "state_seq", b"state_seq", "time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "_state_seq", b"_state_seq", "body", b"body", "chain", b"chain", "dropped", b"dropped", "position", b"position", "replace", b"replace", "request_id", b"request_id", "seq", b"seq", "state", b"state", "state_seq", b"state_seq", "time", b"time", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "_request_next_seq", b"_request_next_seq", "_state_seq", b"_state_seq", "body", b"body", "chain", b"chain", "dropped", b"dropped", "position", b"position", "replace", b"replace", "request_id", b"request_id", "request_next_seq", b"request_next_seq", "seq", b"seq", "state", b"state", "state_seq", b"state_seq", "time", b"time", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__position: _TypeAlias = _typing.Literal["position"]  # noqa: Y015
     _WhichOneofArgType__position: _TypeAlias = _typing.Literal["_position", b"_position"]  # noqa: Y015
+    _WhichOneofReturnType__request_next_seq: _TypeAlias = _typing.Literal["request_next_seq"]  # noqa: Y015
+    _WhichOneofArgType__request_next_seq: _TypeAlias = _typing.Literal["_request_next_seq", b"_request_next_seq"]  # noqa: Y015
     _WhichOneofReturnType__state_seq: _TypeAlias = _typing.Literal["state_seq"]  # noqa: Y015
     _WhichOneofArgType__state_seq: _TypeAlias = _typing.Literal["_state_seq", b"_state_seq"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__position) -> _WhichOneofReturnType__position | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__request_next_seq) -> _WhichOneofReturnType__request_next_seq | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__state_seq) -> _WhichOneofReturnType__state_seq | None: ...
 

@@ -922,7 +922,7 @@ class RestoreBatch(_message.Message):
     EVENTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_event_pb2.Event]:
-        """The events: seq, time, body and, for a replace, its range. Other fields are ignored, but request_id and dropped."""
+        """The events: seq, time, body and, for a replace, its range. Others are ignored, but for request_id, dropped and request_next_seq."""
 
     def __init__(
         self,
@@ -2296,7 +2296,7 @@ class RecordHeaderResponse(_message.Message):
     SEQ_FIELD_NUMBER: _builtins.int
     NEXT_SEQ_FIELD_NUMBER: _builtins.int
     wrote: _builtins.bool
-    """It was."""
+    """It was. If not, the call left no trace, its request_id neither."""
     reason: _event_pb2.HeaderReason.ValueType
     """Why, if it was."""
     seq: _builtins.int
@@ -2321,7 +2321,7 @@ Global___RecordHeaderResponse: _TypeAlias = RecordHeaderResponse  # noqa: Y015
 
 @_typing.final
 class BeginStepRequest(_message.Message):
-    """Asks to begin a step."""
+    """Asks to begin a step. The answer to a retry under the same request_id is the first answer."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2334,6 +2334,7 @@ class BeginStepRequest(_message.Message):
     SKIP_UNCHANGED_FIELD_NUMBER: _builtins.int
     EXPECTED_NEXT_SEQ_FIELD_NUMBER: _builtins.int
     WRITER_EPOCH_FIELD_NUMBER: _builtins.int
+    SKIP_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required. The session."""
     request_id: _builtins.str
@@ -2348,9 +2349,13 @@ class BeginStepRequest(_message.Message):
     """The seq the step_start is to take."""
     writer_epoch: _builtins.int
     """The caller's writer epoch. Required while one is in force."""
+    skip: _builtins.int
+    """Leave out of the answer this many of the request's first messages, which the caller has. Counts
+    for the answer only: the request is the same.
+    """
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_event_pb2.NewEvent]:
-        """What enters the log with the step, after its start: messages or bookkeeping."""
+        """What enters the log with the step, after its start: messages or bookkeeping, but no step_start."""
 
     @_builtins.property
     def header(self) -> _event_pb2.RequestHeader:
@@ -2368,10 +2373,11 @@ class BeginStepRequest(_message.Message):
         skip_unchanged: _builtins.bool = ...,
         expected_next_seq: _builtins.int | None = ...,
         writer_epoch: _builtins.int | None = ...,
+        skip: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_next_seq", b"_expected_next_seq", "_number", b"_number", "_reason", b"_reason", "_writer_epoch", b"_writer_epoch", "expected_next_seq", b"expected_next_seq", "header", b"header", "number", b"number", "reason", b"reason", "writer_epoch", b"writer_epoch"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_next_seq", b"_expected_next_seq", "_number", b"_number", "_reason", b"_reason", "_writer_epoch", b"_writer_epoch", "events", b"events", "expected_next_seq", b"expected_next_seq", "header", b"header", "number", b"number", "reason", b"reason", "request_id", b"request_id", "session_id", b"session_id", "skip_unchanged", b"skip_unchanged", "writer_epoch", b"writer_epoch"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_next_seq", b"_expected_next_seq", "_number", b"_number", "_reason", b"_reason", "_writer_epoch", b"_writer_epoch", "events", b"events", "expected_next_seq", b"expected_next_seq", "header", b"header", "number", b"number", "reason", b"reason", "request_id", b"request_id", "session_id", b"session_id", "skip", b"skip", "skip_unchanged", b"skip_unchanged", "writer_epoch", b"writer_epoch"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_next_seq: _TypeAlias = _typing.Literal["expected_next_seq"]  # noqa: Y015
     _WhichOneofArgType__expected_next_seq: _TypeAlias = _typing.Literal["_expected_next_seq", b"_expected_next_seq"]  # noqa: Y015
@@ -2440,7 +2446,7 @@ class BegunStep(_message.Message):
     next_seq: _builtins.int
     """The seq the next event takes, and the next_seq the request is built at."""
     wrote_header: _event_pb2.HeaderReason.ValueType
-    """A header was written with the step, and why."""
+    """Why a header was written with the step. Unspecified if none was."""
     extends_previous: _builtins.bool
     """The request only adds messages to the one before: the provider's prefix cache holds."""
     @_builtins.property
@@ -2486,7 +2492,7 @@ class BuiltRequest(_message.Message):
     """The seq of the step it belongs to, if it was asked for by step."""
     @_builtins.property
     def header(self) -> _event_pb2.RequestHeader:
-        """The header. Unset if the log has none."""
+        """The header in force."""
 
     @_builtins.property
     def digest(self) -> _check_pb2.PrefixDigest:
@@ -2591,7 +2597,7 @@ class BuildRequestRequest(_message.Message):
     at_seq: _builtins.int
     """As it was after this seq."""
     step_seq: _builtins.int
-    """As it was for the step that began at this seq."""
+    """As it was for the step that began at this seq: right after the call that wrote the step_start."""
     independent: _builtins.bool
     """Make it from the stored rows, outside of every cache."""
     def __init__(
@@ -2850,9 +2856,13 @@ class RequestChange(_message.Message):
     previous_messages: _builtins.int
     """Messages of the request before."""
     lost_messages: _builtins.int
-    """Messages that were sent before and had to be read anew."""
+    """Messages of the request before from the first that differs on, all of them where the header does:
+    the prefix in the provider's cache that no longer serves.
+    """
     lost_bytes: _builtins.int
-    """Bytes of those messages and of the header where it changed."""
+    """Bytes of those messages in the service's encoding, and of the header where it changed. Less by
+    what SnapshotSession dropped.
+    """
     lost_tokens: _builtins.int
     """About how many tokens those are: bytes divided by four."""
     @_builtins.property

@@ -435,14 +435,16 @@ class SessionServiceServicer(object):
 
     def BeginStep(self, request, context):
         """Begins a step: appends step_start, the messages that enter, and a header if owed, in one atomic
-        batch; answers with the exact request to send.
+        batch; answers with the exact request to send. Errors: HEADER_MISSING where the log has no header
+        and none is given, and those of AppendEvents.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RecordRequest(self, request, context):
-        """Keeps what identifies the request that was really sent.
+        """Keeps what identifies the request that was really sent. Errors: INVALID_FIELD, SEQ_BEYOND_HEAD and
+        the writer's.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

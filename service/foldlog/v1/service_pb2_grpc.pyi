@@ -104,10 +104,13 @@ class SessionServiceStub:
     """
     BeginStep: _grpc.UnaryStreamMultiCallable[_service_pb2.BeginStepRequest, _service_pb2.BeginStepResponse]
     """Begins a step: appends step_start, the messages that enter, and a header if owed, in one atomic
-    batch; answers with the exact request to send.
+    batch; answers with the exact request to send. Errors: HEADER_MISSING where the log has no header
+    and none is given, and those of AppendEvents.
     """
     RecordRequest: _grpc.UnaryUnaryMultiCallable[_service_pb2.RecordRequestRequest, _service_pb2.RecordRequestResponse]
-    """Keeps what identifies the request that was really sent."""
+    """Keeps what identifies the request that was really sent. Errors: INVALID_FIELD, SEQ_BEYOND_HEAD and
+    the writer's.
+    """
     BuildRequest: _grpc.UnaryStreamMultiCallable[_service_pb2.BuildRequestRequest, _service_pb2.BuildRequestResponse]
     """Gives a request again as it was at a seq or for a step. Errors: HEADER_MISSING, HISTORY_DROPPED."""
     VerifyRequests: _grpc.UnaryUnaryMultiCallable[_service_pb2.VerifyRequestsRequest, _service_pb2.VerifyRequestsResponse]
@@ -207,10 +210,13 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """
     BeginStep: _aio.UnaryStreamMultiCallable[_service_pb2.BeginStepRequest, _service_pb2.BeginStepResponse]  # type: ignore[assignment]
     """Begins a step: appends step_start, the messages that enter, and a header if owed, in one atomic
-    batch; answers with the exact request to send.
+    batch; answers with the exact request to send. Errors: HEADER_MISSING where the log has no header
+    and none is given, and those of AppendEvents.
     """
     RecordRequest: _aio.UnaryUnaryMultiCallable[_service_pb2.RecordRequestRequest, _service_pb2.RecordRequestResponse]  # type: ignore[assignment]
-    """Keeps what identifies the request that was really sent."""
+    """Keeps what identifies the request that was really sent. Errors: INVALID_FIELD, SEQ_BEYOND_HEAD and
+    the writer's.
+    """
     BuildRequest: _aio.UnaryStreamMultiCallable[_service_pb2.BuildRequestRequest, _service_pb2.BuildRequestResponse]  # type: ignore[assignment]
     """Gives a request again as it was at a seq or for a step. Errors: HEADER_MISSING, HISTORY_DROPPED."""
     VerifyRequests: _aio.UnaryUnaryMultiCallable[_service_pb2.VerifyRequestsRequest, _service_pb2.VerifyRequestsResponse]  # type: ignore[assignment]
@@ -469,7 +475,8 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_service_pb2.BeginStepResponse], _abc.AsyncIterator[_service_pb2.BeginStepResponse]]:
         """Begins a step: appends step_start, the messages that enter, and a header if owed, in one atomic
-        batch; answers with the exact request to send.
+        batch; answers with the exact request to send. Errors: HEADER_MISSING where the log has no header
+        and none is given, and those of AppendEvents.
         """
 
     @_abc_1.abstractmethod
@@ -478,7 +485,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.RecordRequestRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.RecordRequestResponse, _abc.Awaitable[_service_pb2.RecordRequestResponse]]:
-        """Keeps what identifies the request that was really sent."""
+        """Keeps what identifies the request that was really sent. Errors: INVALID_FIELD, SEQ_BEYOND_HEAD and
+        the writer's.
+        """
 
     @_abc_1.abstractmethod
     def BuildRequest(

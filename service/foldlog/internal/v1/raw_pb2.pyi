@@ -157,6 +157,7 @@ class RawBeginStepRequest(_message.Message):
     SKIP_UNCHANGED_FIELD_NUMBER: _builtins.int
     EXPECTED_NEXT_SEQ_FIELD_NUMBER: _builtins.int
     WRITER_EPOCH_FIELD_NUMBER: _builtins.int
+    SKIP_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """As in the twin."""
     request_id: _builtins.str
@@ -170,6 +171,8 @@ class RawBeginStepRequest(_message.Message):
     expected_next_seq: _builtins.int
     """As in the twin."""
     writer_epoch: _builtins.int
+    """As in the twin."""
+    skip: _builtins.int
     """As in the twin."""
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___RawNewEvent]:
@@ -191,10 +194,11 @@ class RawBeginStepRequest(_message.Message):
         skip_unchanged: _builtins.bool = ...,
         expected_next_seq: _builtins.int | None = ...,
         writer_epoch: _builtins.int | None = ...,
+        skip: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_expected_next_seq", b"_expected_next_seq", "_number", b"_number", "_reason", b"_reason", "_writer_epoch", b"_writer_epoch", "expected_next_seq", b"expected_next_seq", "header", b"header", "number", b"number", "reason", b"reason", "writer_epoch", b"writer_epoch"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_next_seq", b"_expected_next_seq", "_number", b"_number", "_reason", b"_reason", "_writer_epoch", b"_writer_epoch", "events", b"events", "expected_next_seq", b"expected_next_seq", "header", b"header", "number", b"number", "reason", b"reason", "request_id", b"request_id", "session_id", b"session_id", "skip_unchanged", b"skip_unchanged", "writer_epoch", b"writer_epoch"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_expected_next_seq", b"_expected_next_seq", "_number", b"_number", "_reason", b"_reason", "_writer_epoch", b"_writer_epoch", "events", b"events", "expected_next_seq", b"expected_next_seq", "header", b"header", "number", b"number", "reason", b"reason", "request_id", b"request_id", "session_id", b"session_id", "skip", b"skip", "skip_unchanged", b"skip_unchanged", "writer_epoch", b"writer_epoch"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__expected_next_seq: _TypeAlias = _typing.Literal["expected_next_seq"]  # noqa: Y015
     _WhichOneofArgType__expected_next_seq: _TypeAlias = _typing.Literal["_expected_next_seq", b"_expected_next_seq"]  # noqa: Y015
@@ -268,6 +272,7 @@ class RawEvent(_message.Message):
     STATE_SEQ_FIELD_NUMBER: _builtins.int
     DROPPED_FIELD_NUMBER: _builtins.int
     CHAIN_FIELD_NUMBER: _builtins.int
+    REQUEST_NEXT_SEQ_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
     """As in the twin."""
     type: _event_pb2.EventType.ValueType
@@ -285,6 +290,8 @@ class RawEvent(_message.Message):
     dropped: _builtins.bool
     """As in the twin."""
     chain: _builtins.bytes
+    """As in the twin."""
+    request_next_seq: _builtins.int
     """As in the twin."""
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
@@ -308,21 +315,26 @@ class RawEvent(_message.Message):
         state_seq: _builtins.int | None = ...,
         dropped: _builtins.bool = ...,
         chain: _builtins.bytes = ...,
+        request_next_seq: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_body", b"_body", "_position", b"_position", "_state_seq", b"_state_seq", "body", b"body", "position", b"position", "replace", b"replace", "state_seq", b"state_seq", "time", b"time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_body", b"_body", "_position", b"_position", "_request_next_seq", b"_request_next_seq", "_state_seq", b"_state_seq", "body", b"body", "position", b"position", "replace", b"replace", "request_next_seq", b"request_next_seq", "state_seq", b"state_seq", "time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_body", b"_body", "_position", b"_position", "_state_seq", b"_state_seq", "body", b"body", "chain", b"chain", "dropped", b"dropped", "position", b"position", "replace", b"replace", "request_id", b"request_id", "seq", b"seq", "state", b"state", "state_seq", b"state_seq", "time", b"time", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_body", b"_body", "_position", b"_position", "_request_next_seq", b"_request_next_seq", "_state_seq", b"_state_seq", "body", b"body", "chain", b"chain", "dropped", b"dropped", "position", b"position", "replace", b"replace", "request_id", b"request_id", "request_next_seq", b"request_next_seq", "seq", b"seq", "state", b"state", "state_seq", b"state_seq", "time", b"time", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__body: _TypeAlias = _typing.Literal["body"]  # noqa: Y015
     _WhichOneofArgType__body: _TypeAlias = _typing.Literal["_body", b"_body"]  # noqa: Y015
     _WhichOneofReturnType__position: _TypeAlias = _typing.Literal["position"]  # noqa: Y015
     _WhichOneofArgType__position: _TypeAlias = _typing.Literal["_position", b"_position"]  # noqa: Y015
+    _WhichOneofReturnType__request_next_seq: _TypeAlias = _typing.Literal["request_next_seq"]  # noqa: Y015
+    _WhichOneofArgType__request_next_seq: _TypeAlias = _typing.Literal["_request_next_seq", b"_request_next_seq"]  # noqa: Y015
     _WhichOneofReturnType__state_seq: _TypeAlias = _typing.Literal["state_seq"]  # noqa: Y015
     _WhichOneofArgType__state_seq: _TypeAlias = _typing.Literal["_state_seq", b"_state_seq"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__body) -> _WhichOneofReturnType__body | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__position) -> _WhichOneofReturnType__position | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__request_next_seq) -> _WhichOneofReturnType__request_next_seq | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__state_seq) -> _WhichOneofReturnType__state_seq | None: ...
 

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from foldlog.v1 import event_pb2 as foldlog_dot_v1_dot_event__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!foldlog/internal/v1/storage.proto\x12\x13\x66oldlog.internal.v1\x1a\x16\x66oldlog/v1/event.proto\"\xa5\x03\n\x08\x45nvelope\x12\x0b\n\x03seq\x18\x01 \x01(\x03\x12\x0c\n\x04type\x18\x02 \x01(\x05\x12\x0e\n\x06time_s\x18\x03 \x01(\x12\x12\x0f\n\x07time_ns\x18\x04 \x01(\x05\x12\x0c\n\x04\x62ody\x18\x05 \x01(\x0c\x12+\n\x07replace\x18\x06 \x01(\x0b\x32\x1a.foldlog.v1.AppliedReplace\x12\x12\n\nrequest_id\x18\x07 \x01(\t\x12\x16\n\x0erequest_digest\x18\x08 \x01(\x0c\x12\x11\n\trow_count\x18\t \x01(\x03\x12\r\n\x05\x63hain\x18\n \x01(\x0c\x12\x12\n\ncommitment\x18\x0b \x01(\x0c\x12\x0f\n\x07\x64ropped\x18\x0c \x01(\x08\x12\x12\n\nwritten_ns\x18\r \x01(\x03\x12)\n\x05turns\x18\x0e \x01(\x0b\x32\x1a.foldlog.internal.v1.Turns\x12\x1b\n\x13orphaned_result_ids\x18\x0f \x03(\t\x12\x1b\n\x13unanswered_call_ids\x18\x10 \x03(\t\x12\x36\n\x0cheader_texts\x18\x11 \x01(\x0b\x32 .foldlog.internal.v1.HeaderTexts\"A\n\x0bHeaderTexts\x12\x1c\n\x14system_prompt_sha256\x18\x01 \x01(\x0c\x12\x14\n\x0ctools_sha256\x18\x02 \x01(\x0c\"\x1f\n\tToolTexts\x12\x12\n\ntools_json\x18\x01 \x03(\t\"M\n\x05Turns\x12\x16\n\x0eopen_turn_seqs\x18\x01 \x03(\x03\x12\x1a\n\ropen_step_seq\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x10\n\x0e_open_step_seq\"Y\n\nStoredFact\x12\x1e\n\x04\x66\x61\x63t\x18\x01 \x01(\x0b\x32\x10.foldlog.v1.Fact\x12+\n\x06origin\x18\x02 \x01(\x0b\x32\x1b.foldlog.internal.v1.Origin\"\x9c\x01\n\x06Origin\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12.\n\x08segments\x18\x03 \x03(\x0b\x32\x1c.foldlog.internal.v1.Segment\x12)\n\x05turns\x18\x04 \x01(\x0b\x32\x1a.foldlog.internal.v1.Turns\x12\x16\n\x0ewhole_from_seq\x18\x05 \x01(\x03\"W\n\x07Segment\x12\x14\n\x0c\x61ggregate_id\x18\x01 \x01(\x0c\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x12\n\nto_version\x18\x03 \x01(\x03\x12\x0e\n\x06to_seq\x18\x04 \x01(\x03\"h\n\nCheckpoint\x12,\n\x04head\x18\x01 \x01(\x0b\x32\x1e.foldlog.internal.v1.HeadState\x12,\n\x04\x66old\x18\x02 \x01(\x0b\x32\x1e.foldlog.internal.v1.FoldState\"\xb1\x04\n\tHeadState\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\x10\n\x08next_seq\x18\x02 \x01(\x03\x12\r\n\x05\x63hain\x18\x03 \x01(\x0c\x12+\n\x06origin\x18\x04 \x01(\x0b\x32\x1b.foldlog.internal.v1.Origin\x12:\n\x06labels\x18\x05 \x03(\x0b\x32*.foldlog.internal.v1.HeadState.LabelsEntry\x12\x15\n\rmetadata_json\x18\x06 \x01(\t\x12\x12\n\ncreated_ns\x18\x07 \x01(\x03\x12\x12\n\nupdated_ns\x18\x08 \x01(\x03\x12\x19\n\x11parent_session_id\x18\t \x01(\t\x12\x15\n\rparent_at_seq\x18\n \x01(\x03\x12\r\n\x05\x65poch\x18\x0b \x01(\x03\x12\x12\n\nlast_epoch\x18\x0c \x01(\x03\x12\x0f\n\x07\x64\x65leted\x18\r \x01(\x08\x12&\n\x04runs\x18\x0e \x03(\x0b\x32\x18.foldlog.internal.v1.Run\x12\x34\n\x08requests\x18\x0f \x03(\x0b\x32\".foldlog.internal.v1.RecentRequest\x12)\n\x05turns\x18\x10 \x01(\x0b\x32\x1a.foldlog.internal.v1.Turns\x12\x16\n\x0ewhole_from_seq\x18\x11 \x01(\x03\x12\x14\n\x0cheader_epoch\x18\x12 \x01(\x03\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"2\n\x03Run\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\x0b\n\x03seq\x18\x02 \x01(\x03\x12\r\n\x05\x63ount\x18\x03 \x01(\x03\"W\n\rRecentRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x03\x12\x11\n\trow_count\x18\x03 \x01(\x03\x12\x0e\n\x06\x64igest\x18\x04 \x01(\x0c\"\xad\x01\n\tFoldState\x12\x30\n\x07surface\x18\x01 \x03(\x0b\x32\x1f.foldlog.internal.v1.SurfaceRun\x12\x10\n\x08replaces\x18\x02 \x03(\x03\x12\x0f\n\x07rewinds\x18\x03 \x03(\x03\x12\x0e\n\x06header\x18\x04 \x03(\x03\x12\x10\n\x08next_seq\x18\x05 \x01(\x03\x12)\n\x05turns\x18\x06 \x01(\x0b\x32\x1a.foldlog.internal.v1.Turns\"\\\n\nSurfaceRun\x12\x10\n\x08position\x18\x01 \x01(\x03\x12\x0b\n\x03seq\x18\x02 \x01(\x03\x12\x0f\n\x07version\x18\x03 \x01(\x03\x12\r\n\x05\x63ount\x18\x04 \x01(\x03\x12\x0f\n\x07segment\x18\x05 \x01(\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!foldlog/internal/v1/storage.proto\x12\x13\x66oldlog.internal.v1\x1a\x16\x66oldlog/v1/event.proto\"\xdd\x03\n\x08\x45nvelope\x12\x0b\n\x03seq\x18\x01 \x01(\x03\x12\x0c\n\x04type\x18\x02 \x01(\x05\x12\x0e\n\x06time_s\x18\x03 \x01(\x12\x12\x0f\n\x07time_ns\x18\x04 \x01(\x05\x12\x0c\n\x04\x62ody\x18\x05 \x01(\x0c\x12+\n\x07replace\x18\x06 \x01(\x0b\x32\x1a.foldlog.v1.AppliedReplace\x12\x12\n\nrequest_id\x18\x07 \x01(\t\x12\x16\n\x0erequest_digest\x18\x08 \x01(\x0c\x12\x11\n\trow_count\x18\t \x01(\x03\x12\r\n\x05\x63hain\x18\n \x01(\x0c\x12\x12\n\ncommitment\x18\x0b \x01(\x0c\x12\x0f\n\x07\x64ropped\x18\x0c \x01(\x08\x12\x12\n\nwritten_ns\x18\r \x01(\x03\x12)\n\x05turns\x18\x0e \x01(\x0b\x32\x1a.foldlog.internal.v1.Turns\x12\x1b\n\x13orphaned_result_ids\x18\x0f \x03(\t\x12\x1b\n\x13unanswered_call_ids\x18\x10 \x03(\t\x12\x36\n\x0cheader_texts\x18\x11 \x01(\x0b\x32 .foldlog.internal.v1.HeaderTexts\x12\x36\n\x0crequest_mark\x18\x12 \x01(\x0b\x32 .foldlog.internal.v1.RequestMark\"a\n\x0bRequestMark\x12\x10\n\x08next_seq\x18\x01 \x01(\x03\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\x12\x17\n\x0f\x65ncoding_sha256\x18\x03 \x01(\x0c\x12\x18\n\x10\x65xtends_previous\x18\x04 \x01(\x08\"A\n\x0bHeaderTexts\x12\x1c\n\x14system_prompt_sha256\x18\x01 \x01(\x0c\x12\x14\n\x0ctools_sha256\x18\x02 \x01(\x0c\"\x1f\n\tToolTexts\x12\x12\n\ntools_json\x18\x01 \x03(\t\"M\n\x05Turns\x12\x16\n\x0eopen_turn_seqs\x18\x01 \x03(\x03\x12\x1a\n\ropen_step_seq\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\x10\n\x0e_open_step_seq\"Y\n\nStoredFact\x12\x1e\n\x04\x66\x61\x63t\x18\x01 \x01(\x0b\x32\x10.foldlog.v1.Fact\x12+\n\x06origin\x18\x02 \x01(\x0b\x32\x1b.foldlog.internal.v1.Origin\"\x9c\x01\n\x06Origin\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0b\n\x03key\x18\x02 \x01(\x0c\x12.\n\x08segments\x18\x03 \x03(\x0b\x32\x1c.foldlog.internal.v1.Segment\x12)\n\x05turns\x18\x04 \x01(\x0b\x32\x1a.foldlog.internal.v1.Turns\x12\x16\n\x0ewhole_from_seq\x18\x05 \x01(\x03\"W\n\x07Segment\x12\x14\n\x0c\x61ggregate_id\x18\x01 \x01(\x0c\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x12\n\nto_version\x18\x03 \x01(\x03\x12\x0e\n\x06to_seq\x18\x04 \x01(\x03\"h\n\nCheckpoint\x12,\n\x04head\x18\x01 \x01(\x0b\x32\x1e.foldlog.internal.v1.HeadState\x12,\n\x04\x66old\x18\x02 \x01(\x0b\x32\x1e.foldlog.internal.v1.FoldState\"\xb1\x04\n\tHeadState\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\x10\n\x08next_seq\x18\x02 \x01(\x03\x12\r\n\x05\x63hain\x18\x03 \x01(\x0c\x12+\n\x06origin\x18\x04 \x01(\x0b\x32\x1b.foldlog.internal.v1.Origin\x12:\n\x06labels\x18\x05 \x03(\x0b\x32*.foldlog.internal.v1.HeadState.LabelsEntry\x12\x15\n\rmetadata_json\x18\x06 \x01(\t\x12\x12\n\ncreated_ns\x18\x07 \x01(\x03\x12\x12\n\nupdated_ns\x18\x08 \x01(\x03\x12\x19\n\x11parent_session_id\x18\t \x01(\t\x12\x15\n\rparent_at_seq\x18\n \x01(\x03\x12\r\n\x05\x65poch\x18\x0b \x01(\x03\x12\x12\n\nlast_epoch\x18\x0c \x01(\x03\x12\x0f\n\x07\x64\x65leted\x18\r \x01(\x08\x12&\n\x04runs\x18\x0e \x03(\x0b\x32\x18.foldlog.internal.v1.Run\x12\x34\n\x08requests\x18\x0f \x03(\x0b\x32\".foldlog.internal.v1.RecentRequest\x12)\n\x05turns\x18\x10 \x01(\x0b\x32\x1a.foldlog.internal.v1.Turns\x12\x16\n\x0ewhole_from_seq\x18\x11 \x01(\x03\x12\x14\n\x0cheader_epoch\x18\x12 \x01(\x03\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"2\n\x03Run\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12\x0b\n\x03seq\x18\x02 \x01(\x03\x12\r\n\x05\x63ount\x18\x03 \x01(\x03\"W\n\rRecentRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x03\x12\x11\n\trow_count\x18\x03 \x01(\x03\x12\x0e\n\x06\x64igest\x18\x04 \x01(\x0c\"\xbb\x01\n\tFoldState\x12\x30\n\x07surface\x18\x01 \x03(\x0b\x32\x1f.foldlog.internal.v1.SurfaceRun\x12\x10\n\x08replaces\x18\x02 \x03(\x03\x12\x0f\n\x07rewinds\x18\x03 \x03(\x03\x12\x0e\n\x06header\x18\x04 \x03(\x03\x12\x10\n\x08next_seq\x18\x05 \x01(\x03\x12)\n\x05turns\x18\x06 \x01(\x0b\x32\x1a.foldlog.internal.v1.Turns\x12\x0c\n\x04step\x18\x07 \x03(\x03\"\\\n\nSurfaceRun\x12\x10\n\x08position\x18\x01 \x01(\x03\x12\x0b\n\x03seq\x18\x02 \x01(\x03\x12\x0f\n\x07version\x18\x03 \x01(\x03\x12\r\n\x05\x63ount\x18\x04 \x01(\x03\x12\x0f\n\x07segment\x18\x05 \x01(\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,31 +35,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_HEADSTATE_LABELSENTRY']._loaded_options = None
   _globals['_HEADSTATE_LABELSENTRY']._serialized_options = b'8\001'
   _globals['_ENVELOPE']._serialized_start=83
-  _globals['_ENVELOPE']._serialized_end=504
-  _globals['_HEADERTEXTS']._serialized_start=506
-  _globals['_HEADERTEXTS']._serialized_end=571
-  _globals['_TOOLTEXTS']._serialized_start=573
-  _globals['_TOOLTEXTS']._serialized_end=604
-  _globals['_TURNS']._serialized_start=606
-  _globals['_TURNS']._serialized_end=683
-  _globals['_STOREDFACT']._serialized_start=685
-  _globals['_STOREDFACT']._serialized_end=774
-  _globals['_ORIGIN']._serialized_start=777
-  _globals['_ORIGIN']._serialized_end=933
-  _globals['_SEGMENT']._serialized_start=935
-  _globals['_SEGMENT']._serialized_end=1022
-  _globals['_CHECKPOINT']._serialized_start=1024
-  _globals['_CHECKPOINT']._serialized_end=1128
-  _globals['_HEADSTATE']._serialized_start=1131
-  _globals['_HEADSTATE']._serialized_end=1692
-  _globals['_HEADSTATE_LABELSENTRY']._serialized_start=1647
-  _globals['_HEADSTATE_LABELSENTRY']._serialized_end=1692
-  _globals['_RUN']._serialized_start=1694
-  _globals['_RUN']._serialized_end=1744
-  _globals['_RECENTREQUEST']._serialized_start=1746
-  _globals['_RECENTREQUEST']._serialized_end=1833
-  _globals['_FOLDSTATE']._serialized_start=1836
-  _globals['_FOLDSTATE']._serialized_end=2009
-  _globals['_SURFACERUN']._serialized_start=2011
-  _globals['_SURFACERUN']._serialized_end=2103
+  _globals['_ENVELOPE']._serialized_end=560
+  _globals['_REQUESTMARK']._serialized_start=562
+  _globals['_REQUESTMARK']._serialized_end=659
+  _globals['_HEADERTEXTS']._serialized_start=661
+  _globals['_HEADERTEXTS']._serialized_end=726
+  _globals['_TOOLTEXTS']._serialized_start=728
+  _globals['_TOOLTEXTS']._serialized_end=759
+  _globals['_TURNS']._serialized_start=761
+  _globals['_TURNS']._serialized_end=838
+  _globals['_STOREDFACT']._serialized_start=840
+  _globals['_STOREDFACT']._serialized_end=929
+  _globals['_ORIGIN']._serialized_start=932
+  _globals['_ORIGIN']._serialized_end=1088
+  _globals['_SEGMENT']._serialized_start=1090
+  _globals['_SEGMENT']._serialized_end=1177
+  _globals['_CHECKPOINT']._serialized_start=1179
+  _globals['_CHECKPOINT']._serialized_end=1283
+  _globals['_HEADSTATE']._serialized_start=1286
+  _globals['_HEADSTATE']._serialized_end=1847
+  _globals['_HEADSTATE_LABELSENTRY']._serialized_start=1802
+  _globals['_HEADSTATE_LABELSENTRY']._serialized_end=1847
+  _globals['_RUN']._serialized_start=1849
+  _globals['_RUN']._serialized_end=1899
+  _globals['_RECENTREQUEST']._serialized_start=1901
+  _globals['_RECENTREQUEST']._serialized_end=1988
+  _globals['_FOLDSTATE']._serialized_start=1991
+  _globals['_FOLDSTATE']._serialized_end=2178
+  _globals['_SURFACERUN']._serialized_start=2180
+  _globals['_SURFACERUN']._serialized_end=2272
 # @@protoc_insertion_point(module_scope)

@@ -42,6 +42,7 @@ class Envelope(_message.Message):
     ORPHANED_RESULT_IDS_FIELD_NUMBER: _builtins.int
     UNANSWERED_CALL_IDS_FIELD_NUMBER: _builtins.int
     HEADER_TEXTS_FIELD_NUMBER: _builtins.int
+    REQUEST_MARK_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
     """For an event: its seq. For a fact: the next_seq at that point. Never falls from row to row."""
     type: _builtins.int
@@ -86,6 +87,10 @@ class Envelope(_message.Message):
     def header_texts(self) -> Global___HeaderTexts:
         """On a request header whose large texts are stored once: their digests. The body then lacks them."""
 
+    @_builtins.property
+    def request_mark(self) -> Global___RequestMark:
+        """On a step_start: the request of its step."""
+
     def __init__(
         self,
         *,
@@ -106,14 +111,49 @@ class Envelope(_message.Message):
         orphaned_result_ids: _abc.Iterable[_builtins.str] | None = ...,
         unanswered_call_ids: _abc.Iterable[_builtins.str] | None = ...,
         header_texts: Global___HeaderTexts | None = ...,
+        request_mark: Global___RequestMark | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["header_texts", b"header_texts", "replace", b"replace", "turns", b"turns"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["header_texts", b"header_texts", "replace", b"replace", "request_mark", b"request_mark", "turns", b"turns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chain", b"chain", "commitment", b"commitment", "dropped", b"dropped", "header_texts", b"header_texts", "orphaned_result_ids", b"orphaned_result_ids", "replace", b"replace", "request_digest", b"request_digest", "request_id", b"request_id", "row_count", b"row_count", "seq", b"seq", "time_ns", b"time_ns", "time_s", b"time_s", "turns", b"turns", "type", b"type", "unanswered_call_ids", b"unanswered_call_ids", "written_ns", b"written_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chain", b"chain", "commitment", b"commitment", "dropped", b"dropped", "header_texts", b"header_texts", "orphaned_result_ids", b"orphaned_result_ids", "replace", b"replace", "request_digest", b"request_digest", "request_id", b"request_id", "request_mark", b"request_mark", "row_count", b"row_count", "seq", b"seq", "time_ns", b"time_ns", "time_s", b"time_s", "turns", b"turns", "type", b"type", "unanswered_call_ids", b"unanswered_call_ids", "written_ns", b"written_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Envelope: _TypeAlias = Envelope  # noqa: Y015
+
+@_typing.final
+class RequestMark(_message.Message):
+    """What is known of a step's request."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    ENCODING_SHA256_FIELD_NUMBER: _builtins.int
+    EXTENDS_PREVIOUS_FIELD_NUMBER: _builtins.int
+    next_seq: _builtins.int
+    """The next_seq the request is built at: the one after the call that wrote the step_start."""
+    count: _builtins.int
+    """How many messages it has. Set by BeginStep only, as is what follows."""
+    encoding_sha256: _builtins.bytes
+    """SHA-256 of its encoding: 32 bytes."""
+    extends_previous: _builtins.bool
+    """It only adds messages to the request of the step before."""
+    def __init__(
+        self,
+        *,
+        next_seq: _builtins.int = ...,
+        count: _builtins.int = ...,
+        encoding_sha256: _builtins.bytes = ...,
+        extends_previous: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "encoding_sha256", b"encoding_sha256", "extends_previous", b"extends_previous", "next_seq", b"next_seq"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RequestMark: _TypeAlias = RequestMark  # noqa: Y015
 
 @_typing.final
 class HeaderTexts(_message.Message):
@@ -527,6 +567,7 @@ class FoldState(_message.Message):
     HEADER_FIELD_NUMBER: _builtins.int
     NEXT_SEQ_FIELD_NUMBER: _builtins.int
     TURNS_FIELD_NUMBER: _builtins.int
+    STEP_FIELD_NUMBER: _builtins.int
     next_seq: _builtins.int
     """The seq the next event takes."""
     @_builtins.property
@@ -549,6 +590,10 @@ class FoldState(_message.Message):
     def turns(self) -> Global___Turns:
         """The open turns."""
 
+    @_builtins.property
+    def step(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The latest step_start of the log, be it undone or not: segment, version and seq. Empty for none."""
+
     def __init__(
         self,
         *,
@@ -558,10 +603,11 @@ class FoldState(_message.Message):
         header: _abc.Iterable[_builtins.int] | None = ...,
         next_seq: _builtins.int = ...,
         turns: Global___Turns | None = ...,
+        step: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["turns", b"turns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["header", b"header", "next_seq", b"next_seq", "replaces", b"replaces", "rewinds", b"rewinds", "surface", b"surface", "turns", b"turns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["header", b"header", "next_seq", b"next_seq", "replaces", b"replaces", "rewinds", b"rewinds", "step", b"step", "surface", b"surface", "turns", b"turns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
