@@ -72,6 +72,20 @@ def unanswered(items: Sequence[S]) -> list[tuple[S, str]]:
     return [(items[call.at], call.id) for call in _calls(items) if not call.results]
 
 
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A call that has results: the index of its message, and those of its first and last result."""
+
+    call: int
+    first_result: int
+    last_result: int
+
+
+def pairs(items: Iterable[Speaking]) -> list[Pair]:
+    """Return the calls that have results after them, in order. Each id of a message counts."""
+    return [Pair(c.at, c.results[0], c.results[-1]) for c in _calls(items) if c.results]
+
+
 def open_calls(items: Sequence[Speaking]) -> list[tuple[int, str | None]]:
     """Return the calls that have no result after them, in order, by index and id.
 

@@ -2109,16 +2109,20 @@ class ExportSessionRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SESSION_ID_FIELD_NUMBER: _builtins.int
+    WITH_ATTACHMENTS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required. The session."""
+    with_attachments: _builtins.bool
+    """Put the attachments that events name into the file too, each before the first event that does."""
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
+        with_attachments: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id", "with_attachments", b"with_attachments"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2905,7 +2909,7 @@ Global___RequestChange: _TypeAlias = RequestChange  # noqa: Y015
 
 @_typing.final
 class OwedCall(_message.Message):
-    """A call that is owed a result."""
+    """A call on the surface that is owed a result: made since what is open began, and not answered since."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2919,7 +2923,7 @@ class OwedCall(_message.Message):
     name: _builtins.str
     """The tool's name."""
     seq: _builtins.int
-    """The seq of the assistant message, or of the tool_call event, that first names it."""
+    """The seq of the assistant message on the surface that makes it."""
     risk: Global___CallRisk.ValueType
     """What is known of it."""
     idempotency_key: _builtins.str
@@ -2983,7 +2987,7 @@ class PlanRecoveryResponse(_message.Message):
     NEXT_SEQ_FIELD_NUMBER: _builtins.int
     WRITER_EPOCH_FIELD_NUMBER: _builtins.int
     interrupted: _builtins.bool
-    """A turn is open."""
+    """A turn is open, or a step that no turn encloses."""
     open_step_seq: _builtins.int
     """The seq of the step_start of the open step."""
     next_seq: _builtins.int
@@ -3038,7 +3042,9 @@ class RecoverSessionRequest(_message.Message):
     owner: _builtins.str
     """Who takes over, for people."""
     close_open_turns: _builtins.bool
-    """Close what is open: a marked result per owed call, step_end, turn_end."""
+    """Close what is open: a marked result per owed call, step_end, and a turn_end "interrupted" per open
+    turn, the innermost first. Their time is that of the newest event before.
+    """
     def __init__(
         self,
         *,

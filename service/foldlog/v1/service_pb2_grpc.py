@@ -479,14 +479,16 @@ class SessionServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def RecoverSession(self, request, context):
-        """Takes a session over: opens a writer epoch and, if asked, closes what is open, in one batch.
+        """Takes a session over: opens a writer epoch and, if asked, closes what is open, in one batch. The
+        messages for a new worker come by GetMessages. Errors: STALE_WRITER.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListUnresolvedCalls(self, request, context):
-        """Lists tool calls that were dispatched and neither finished nor failed, across sessions.
+        """Lists tool calls that were dispatched and have neither finished nor failed nor got a result since,
+        across sessions, from the index. A fork does not list again what its parent dispatched.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -494,6 +496,7 @@ class SessionServiceServicer(object):
 
     def SuggestRange(self, request, context):
         """Gives the nearest range to the asked one that splits no call from its result and no open turn.
+        Errors: ENTRY_NOT_LIVE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -501,27 +504,31 @@ class SessionServiceServicer(object):
 
     def PutAttachment(self, request_iterator, context):
         """Stores bytes under their SHA-256. Putting what is stored already is no error, and heals damage.
+        Nothing of an upload that is broken off stays. Errors: INVALID_FIELD, TOO_LARGE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetAttachment(self, request, context):
-        """Reads stored bytes, whole or a range. Errors: ATTACHMENT_NOT_FOUND, ATTACHMENT_CORRUPT.
+        """Reads stored bytes, whole or a range. Every piece is verified before it is sent, and the digest of
+        the whole before the last piece of a whole. Errors: ATTACHMENT_UNKNOWN, ATTACHMENT_CORRUPT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def HeadAttachments(self, request, context):
-        """Says which of some digests are stored.
+        """Says which of some digests are stored. They are as young as if they were put again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CollectAttachments(self, request, context):
-        """Deletes attachments that no event of any session names. Never what is younger than a grace time.
+        """Deletes attachments that no stored event of any session or fork names: dropped bodies and deleted
+        sessions name nothing, but as far as forks read them. Never what is younger than a grace time.
+        Costs a look at what was appended since the last collection, and at each attachment.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

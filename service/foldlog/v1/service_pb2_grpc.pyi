@@ -120,19 +120,32 @@ class SessionServiceStub:
     PlanRecovery: _grpc.UnaryUnaryMultiCallable[_service_pb2.PlanRecoveryRequest, _service_pb2.PlanRecoveryResponse]
     """Says which turn and step are open and which calls have no result. Reads only."""
     RecoverSession: _grpc.UnaryUnaryMultiCallable[_service_pb2.RecoverSessionRequest, _service_pb2.RecoverSessionResponse]
-    """Takes a session over: opens a writer epoch and, if asked, closes what is open, in one batch."""
+    """Takes a session over: opens a writer epoch and, if asked, closes what is open, in one batch. The
+    messages for a new worker come by GetMessages. Errors: STALE_WRITER.
+    """
     ListUnresolvedCalls: _grpc.UnaryUnaryMultiCallable[_service_pb2.ListUnresolvedCallsRequest, _service_pb2.ListUnresolvedCallsResponse]
-    """Lists tool calls that were dispatched and neither finished nor failed, across sessions."""
+    """Lists tool calls that were dispatched and have neither finished nor failed nor got a result since,
+    across sessions, from the index. A fork does not list again what its parent dispatched.
+    """
     SuggestRange: _grpc.UnaryUnaryMultiCallable[_service_pb2.SuggestRangeRequest, _service_pb2.SuggestRangeResponse]
-    """Gives the nearest range to the asked one that splits no call from its result and no open turn."""
+    """Gives the nearest range to the asked one that splits no call from its result and no open turn.
+    Errors: ENTRY_NOT_LIVE.
+    """
     PutAttachment: _grpc.StreamUnaryMultiCallable[_service_pb2.PutAttachmentRequest, _service_pb2.PutAttachmentResponse]
-    """Stores bytes under their SHA-256. Putting what is stored already is no error, and heals damage."""
+    """Stores bytes under their SHA-256. Putting what is stored already is no error, and heals damage.
+    Nothing of an upload that is broken off stays. Errors: INVALID_FIELD, TOO_LARGE.
+    """
     GetAttachment: _grpc.UnaryStreamMultiCallable[_service_pb2.GetAttachmentRequest, _service_pb2.GetAttachmentResponse]
-    """Reads stored bytes, whole or a range. Errors: ATTACHMENT_NOT_FOUND, ATTACHMENT_CORRUPT."""
+    """Reads stored bytes, whole or a range. Every piece is verified before it is sent, and the digest of
+    the whole before the last piece of a whole. Errors: ATTACHMENT_UNKNOWN, ATTACHMENT_CORRUPT.
+    """
     HeadAttachments: _grpc.UnaryUnaryMultiCallable[_service_pb2.HeadAttachmentsRequest, _service_pb2.HeadAttachmentsResponse]
-    """Says which of some digests are stored."""
+    """Says which of some digests are stored. They are as young as if they were put again."""
     CollectAttachments: _grpc.UnaryUnaryMultiCallable[_service_pb2.CollectAttachmentsRequest, _service_pb2.CollectAttachmentsResponse]
-    """Deletes attachments that no event of any session names. Never what is younger than a grace time."""
+    """Deletes attachments that no stored event of any session or fork names: dropped bodies and deleted
+    sessions name nothing, but as far as forks read them. Never what is younger than a grace time.
+    Costs a look at what was appended since the last collection, and at each attachment.
+    """
 
 @_typing.type_check_only
 class SessionServiceAsyncStub(SessionServiceStub):
@@ -226,19 +239,32 @@ class SessionServiceAsyncStub(SessionServiceStub):
     PlanRecovery: _aio.UnaryUnaryMultiCallable[_service_pb2.PlanRecoveryRequest, _service_pb2.PlanRecoveryResponse]  # type: ignore[assignment]
     """Says which turn and step are open and which calls have no result. Reads only."""
     RecoverSession: _aio.UnaryUnaryMultiCallable[_service_pb2.RecoverSessionRequest, _service_pb2.RecoverSessionResponse]  # type: ignore[assignment]
-    """Takes a session over: opens a writer epoch and, if asked, closes what is open, in one batch."""
+    """Takes a session over: opens a writer epoch and, if asked, closes what is open, in one batch. The
+    messages for a new worker come by GetMessages. Errors: STALE_WRITER.
+    """
     ListUnresolvedCalls: _aio.UnaryUnaryMultiCallable[_service_pb2.ListUnresolvedCallsRequest, _service_pb2.ListUnresolvedCallsResponse]  # type: ignore[assignment]
-    """Lists tool calls that were dispatched and neither finished nor failed, across sessions."""
+    """Lists tool calls that were dispatched and have neither finished nor failed nor got a result since,
+    across sessions, from the index. A fork does not list again what its parent dispatched.
+    """
     SuggestRange: _aio.UnaryUnaryMultiCallable[_service_pb2.SuggestRangeRequest, _service_pb2.SuggestRangeResponse]  # type: ignore[assignment]
-    """Gives the nearest range to the asked one that splits no call from its result and no open turn."""
+    """Gives the nearest range to the asked one that splits no call from its result and no open turn.
+    Errors: ENTRY_NOT_LIVE.
+    """
     PutAttachment: _aio.StreamUnaryMultiCallable[_service_pb2.PutAttachmentRequest, _service_pb2.PutAttachmentResponse]  # type: ignore[assignment]
-    """Stores bytes under their SHA-256. Putting what is stored already is no error, and heals damage."""
+    """Stores bytes under their SHA-256. Putting what is stored already is no error, and heals damage.
+    Nothing of an upload that is broken off stays. Errors: INVALID_FIELD, TOO_LARGE.
+    """
     GetAttachment: _aio.UnaryStreamMultiCallable[_service_pb2.GetAttachmentRequest, _service_pb2.GetAttachmentResponse]  # type: ignore[assignment]
-    """Reads stored bytes, whole or a range. Errors: ATTACHMENT_NOT_FOUND, ATTACHMENT_CORRUPT."""
+    """Reads stored bytes, whole or a range. Every piece is verified before it is sent, and the digest of
+    the whole before the last piece of a whole. Errors: ATTACHMENT_UNKNOWN, ATTACHMENT_CORRUPT.
+    """
     HeadAttachments: _aio.UnaryUnaryMultiCallable[_service_pb2.HeadAttachmentsRequest, _service_pb2.HeadAttachmentsResponse]  # type: ignore[assignment]
-    """Says which of some digests are stored."""
+    """Says which of some digests are stored. They are as young as if they were put again."""
     CollectAttachments: _aio.UnaryUnaryMultiCallable[_service_pb2.CollectAttachmentsRequest, _service_pb2.CollectAttachmentsResponse]  # type: ignore[assignment]
-    """Deletes attachments that no event of any session names. Never what is younger than a grace time."""
+    """Deletes attachments that no stored event of any session or fork names: dropped bodies and deleted
+    sessions name nothing, but as far as forks read them. Never what is younger than a grace time.
+    Costs a look at what was appended since the last collection, and at each attachment.
+    """
 
 class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     """Sessions: durable logs of what happened, folded into what the model sees.
@@ -527,7 +553,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.RecoverSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.RecoverSessionResponse, _abc.Awaitable[_service_pb2.RecoverSessionResponse]]:
-        """Takes a session over: opens a writer epoch and, if asked, closes what is open, in one batch."""
+        """Takes a session over: opens a writer epoch and, if asked, closes what is open, in one batch. The
+        messages for a new worker come by GetMessages. Errors: STALE_WRITER.
+        """
 
     @_abc_1.abstractmethod
     def ListUnresolvedCalls(
@@ -535,7 +563,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.ListUnresolvedCallsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.ListUnresolvedCallsResponse, _abc.Awaitable[_service_pb2.ListUnresolvedCallsResponse]]:
-        """Lists tool calls that were dispatched and neither finished nor failed, across sessions."""
+        """Lists tool calls that were dispatched and have neither finished nor failed nor got a result since,
+        across sessions, from the index. A fork does not list again what its parent dispatched.
+        """
 
     @_abc_1.abstractmethod
     def SuggestRange(
@@ -543,7 +573,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.SuggestRangeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.SuggestRangeResponse, _abc.Awaitable[_service_pb2.SuggestRangeResponse]]:
-        """Gives the nearest range to the asked one that splits no call from its result and no open turn."""
+        """Gives the nearest range to the asked one that splits no call from its result and no open turn.
+        Errors: ENTRY_NOT_LIVE.
+        """
 
     @_abc_1.abstractmethod
     def PutAttachment(
@@ -551,7 +583,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_service_pb2.PutAttachmentRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.PutAttachmentResponse, _abc.Awaitable[_service_pb2.PutAttachmentResponse]]:
-        """Stores bytes under their SHA-256. Putting what is stored already is no error, and heals damage."""
+        """Stores bytes under their SHA-256. Putting what is stored already is no error, and heals damage.
+        Nothing of an upload that is broken off stays. Errors: INVALID_FIELD, TOO_LARGE.
+        """
 
     @_abc_1.abstractmethod
     def GetAttachment(
@@ -559,7 +593,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.GetAttachmentRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_service_pb2.GetAttachmentResponse], _abc.AsyncIterator[_service_pb2.GetAttachmentResponse]]:
-        """Reads stored bytes, whole or a range. Errors: ATTACHMENT_NOT_FOUND, ATTACHMENT_CORRUPT."""
+        """Reads stored bytes, whole or a range. Every piece is verified before it is sent, and the digest of
+        the whole before the last piece of a whole. Errors: ATTACHMENT_UNKNOWN, ATTACHMENT_CORRUPT.
+        """
 
     @_abc_1.abstractmethod
     def HeadAttachments(
@@ -567,7 +603,7 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.HeadAttachmentsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.HeadAttachmentsResponse, _abc.Awaitable[_service_pb2.HeadAttachmentsResponse]]:
-        """Says which of some digests are stored."""
+        """Says which of some digests are stored. They are as young as if they were put again."""
 
     @_abc_1.abstractmethod
     def CollectAttachments(
@@ -575,6 +611,9 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.CollectAttachmentsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.CollectAttachmentsResponse, _abc.Awaitable[_service_pb2.CollectAttachmentsResponse]]:
-        """Deletes attachments that no event of any session names. Never what is younger than a grace time."""
+        """Deletes attachments that no stored event of any session or fork names: dropped bodies and deleted
+        sessions name nothing, but as far as forks read them. Never what is younger than a grace time.
+        Costs a look at what was appended since the last collection, and at each attachment.
+        """
 
 def add_SessionServiceServicer_to_server(servicer: SessionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -243,6 +243,7 @@ class StoredFact(_message.Message):
 
     FACT_FIELD_NUMBER: _builtins.int
     ORIGIN_FIELD_NUMBER: _builtins.int
+    RECOVERY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def fact(self) -> _event_pb2.Fact:
         """What callers may see."""
@@ -251,19 +252,58 @@ class StoredFact(_message.Message):
     def origin(self) -> Global___Origin:
         """First row of a session only."""
 
+    @_builtins.property
+    def recovery(self) -> Global___RecoveryAnswer:
+        """On a writer epoch that a recovery began."""
+
     def __init__(
         self,
         *,
         fact: _event_pb2.Fact | None = ...,
         origin: Global___Origin | None = ...,
+        recovery: Global___RecoveryAnswer | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["fact", b"fact", "origin", b"origin"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["fact", b"fact", "origin", b"origin", "recovery", b"recovery"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["fact", b"fact", "origin", b"origin"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fact", b"fact", "origin", b"origin", "recovery", b"recovery"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StoredFact: _TypeAlias = StoredFact  # noqa: Y015
+
+@_typing.final
+class RecoveryAnswer(_message.Message):
+    """What a recovery answered beside its epoch, so that a retry has the same answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PLAN_FIELD_NUMBER: _builtins.int
+    HEADER_AGGREGATE_ID_FIELD_NUMBER: _builtins.int
+    HEADER_VERSION_FIELD_NUMBER: _builtins.int
+    HEADER_SEQ_FIELD_NUMBER: _builtins.int
+    plan: _builtins.bytes
+    """The encoded foldlog.v1.PlanRecoveryResponse."""
+    header_aggregate_id: _builtins.bytes
+    """Whose row holds the header in force: an aggregate id of 16 bytes. Unset for none."""
+    header_version: _builtins.int
+    """The version of that row."""
+    header_seq: _builtins.int
+    """The seq of the header."""
+    def __init__(
+        self,
+        *,
+        plan: _builtins.bytes = ...,
+        header_aggregate_id: _builtins.bytes = ...,
+        header_version: _builtins.int = ...,
+        header_seq: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["header_aggregate_id", b"header_aggregate_id", "header_seq", b"header_seq", "header_version", b"header_version", "plan", b"plan"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecoveryAnswer: _TypeAlias = RecoveryAnswer  # noqa: Y015
 
 @_typing.final
 class Origin(_message.Message):
