@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from foldlog.client.bodies import (
         Body,
         Custom,
-        HeaderReason,
         HeaderSnapshot,
         Rewind,
         StepEnd,
@@ -87,7 +86,7 @@ if TYPE_CHECKING:
         Verification,
     )
     from foldlog.core.event import EventType, PositionRange
-    from foldlog.core.header import Header
+    from foldlog.core.header import Header, HeaderReason
     from foldlog.core.invariant import Sketch, Violation, ViolationKind
     from foldlog.core.message import (
         AttachmentPart,
@@ -112,7 +111,6 @@ _MODULES = {
     "foldlog.client.bodies": (
         "Body",
         "Custom",
-        "HeaderReason",
         "HeaderSnapshot",
         "Rewind",
         "StepEnd",
@@ -189,7 +187,10 @@ _MODULES = {
         "EventType",
         "PositionRange",
     ),
-    "foldlog.core.header": ("Header",),
+    "foldlog.core.header": (
+        "Header",
+        "HeaderReason",
+    ),
     "foldlog.core.invariant": (
         "Sketch",
         "Violation",

@@ -17,7 +17,7 @@ from foldlog.application.domain import (
     turns_from,
     turns_to,
 )
-from foldlog.application.fold import Fold, HeaderRef, Live, Rewound, RowRef, Shadow
+from foldlog.application.fold import EventRef, Fold, Live, Rewound, RowRef, Shadow
 from foldlog.internal.v1 import storage_pb2 as pb
 
 TOPIC = "checkpoint"
@@ -49,6 +49,7 @@ def head_to(head: Session) -> pb.HeadState:
         ],
         turns=turns_to(head.turns),
         whole_from_seq=head.whole_from_seq,
+        header_epoch=head.header_epoch,
     )
 
 
@@ -68,6 +69,7 @@ def head_from(state: pb.HeadState, aggregate_id: UUID, tenant: str) -> Session:
         r.request_id: Answered(r.version, r.row_count, r.digest) for r in state.requests
     }
     head.turns, head.whole_from_seq = turns_from(state.turns), state.whole_from_seq
+    head.header_epoch = state.header_epoch
     return head
 
 
@@ -91,15 +93,26 @@ def origin_of(session_id: str, key: bytes, segments: Iterable[Segment]) -> pb.Or
 def fold_to(fold: Fold, owners: Sequence[UUID]) -> pb.FoldState:
     """Return a fold's state; `owners` are the lineage's aggregate ids, the session's own last."""
     number = {owner: index for index, owner in enumerate(owners)}
-    header = fold.header
     return pb.FoldState(
         surface=_runs(fold.surface.entries, number),
         replaces=[n for s in fold.replaces for n in (s.seq, s.start, s.stop)],
         rewinds=[n for r in fold.rewinds for n in (r.seq, r.to_seq)],
-        header=[number[header.row.aggregate_id], header.row.version, header.seq] if header else [],
+        header=_place_to(fold.header, number),
         next_seq=fold.next_seq,
         turns=turns_to(fold.turns),
+        step=_place_to(fold.step, number),
     )
+
+
+def _place_to(place: EventRef | None, number: dict[UUID, int]) -> list[int]:
+    return [] if place is None else [number[place.row.aggregate_id], place.row.version, place.seq]
+
+
+def _place_from(state: Sequence[int], owners: Sequence[UUID]) -> EventRef | None:
+    if not state:
+        return None
+    segment, version, seq = state
+    return EventRef(seq, RowRef(owners[segment], version))
 
 
 def _runs(entries: Sequence[Live], number: dict[UUID, int]) -> list[pb.SurfaceRun]:
@@ -139,8 +152,7 @@ def fold_from(state: pb.FoldState, owners: Sequence[UUID], entries: Iterable[Liv
         fold.surface.insert(live)
     fold.replaces = [Shadow(*triple) for triple in zip(*[iter(state.replaces)] * 3, strict=True)]
     fold.rewinds = [Rewound(*pair) for pair in zip(*[iter(state.rewinds)] * 2, strict=True)]
-    if state.header:
-        segment, version, seq = state.header
-        fold.header = HeaderRef(seq, RowRef(owners[segment], version))
+    fold.header = _place_from(state.header, owners)
+    fold.step = _place_from(state.step, owners)
     fold.next_seq, fold.turns = state.next_seq, turns_from(state.turns)
     return fold

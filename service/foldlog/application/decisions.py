@@ -287,11 +287,19 @@ def append(
     require_guard(head, guard)
     placing = Placing(head, fold, require_balanced)
     specs = [placing.place(index, event) for index, event in enumerate(batch)]
+    mark_steps(specs, head.next_seq + len(batch))
     answer = Appended(head.next_seq, head.next_seq + len(batch), tuple(placing.outcomes))
     if validate_only:
         return Decided(answer)
     events = build(head, specs, call.now_ns, call.request)
     return Decided(answer, events, placing.passed)
+
+
+def mark_steps(specs: Sequence[RowSpec], next_seq: int) -> None:
+    """Note on the step_starts among a call's rows where it ends: there their requests are built."""
+    for spec in specs:
+        if spec.type == EventType.STEP_START:
+            spec.envelope.request_mark.next_seq = next_seq
 
 
 class Placing:

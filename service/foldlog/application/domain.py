@@ -19,6 +19,7 @@ from foldlog.internal.v1.storage_pb2 import Envelope, Origin, StoredFact, Turns
 
 MAX_RUNS = 256
 MAX_REQUESTS = 256
+NO_EPOCH = -1  # no request header was written yet; 0 is the time before any writer epoch
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -76,6 +77,7 @@ class Session(Aggregate):
     requests: dict[str, Answered]
     turns: TurnState
     whole_from_seq: int
+    header_epoch: int
 
     class Event(Aggregate.Event):
         """A row of the event table: an event of the log, or a fact."""
@@ -164,6 +166,7 @@ class Session(Aggregate):
         head.is_deleted = False
         head.runs, head.requests = [], {}
         head.turns, head.whole_from_seq = TurnState(), 0
+        head.header_epoch = NO_EPOCH
         return head
 
     def copy(self) -> Self:
@@ -204,6 +207,8 @@ class Session(Aggregate):
             self.turns = turns_from(envelope.turns)
         else:
             self.turns = self.turns.after(envelope.type, seq)
+        if envelope.type == EventType.REQUEST_HEADER:
+            self.header_epoch = self.epoch
 
     def pass_fact(self, stored: StoredFact) -> None:
         """Take over a fact."""

@@ -72,6 +72,8 @@ def event_line(envelope: Envelope) -> bytes:
         }
     if envelope.request_id and not envelope.request_id.startswith("~"):
         fields["request_id"] = envelope.request_id
+    if envelope.HasField("request_mark"):
+        fields["request_next_seq"] = envelope.request_mark.next_seq
     if envelope.dropped:
         fields["dropped"] = True
     else:
@@ -144,6 +146,8 @@ def event_from(fields: Mapping[str, Any], number: int) -> RawEvent:
     if fields.get("position", position) != position:
         raise InvalidFieldError.of(f"{path}.position", f"the event stands at {position}")
     event.request_id = _text(fields, "request_id", path)
+    if "request_next_seq" in fields:
+        event.request_next_seq = _integer(fields, "request_next_seq", path)
     return event
 
 

@@ -63,11 +63,14 @@ class Rewound:
 
 
 @dataclass(frozen=True, slots=True)
-class HeaderRef:
-    """Where the latest request header is stored."""
+class EventRef:
+    """Where an event is stored, such as the latest request header."""
 
     seq: int
     row: RowRef
+
+
+HeaderRef = EventRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,8 @@ class Fold:
         self.surface: Surface[Live] = Surface()
         self.replaces: list[Shadow] = []
         self.rewinds: list[Rewound] = []
-        self.header: HeaderRef | None = None
+        self.header: EventRef | None = None
+        self.step: EventRef | None = None  # the latest of the log, be it undone or not
         self.turns = TurnState()
         self._running: list[bytes] = [ZERO]
         self._called: set[str | None] = set()
@@ -102,7 +106,7 @@ class Fold:
         twin = Fold()
         twin.next_seq, twin.surface = self.next_seq, self.surface.copy()
         twin.replaces, twin.rewinds = self.replaces.copy(), self.rewinds.copy()
-        twin.header, twin.turns = self.header, self.turns
+        twin.header, twin.turns, twin.step = self.header, self.turns, self.step
         twin._running = self._running.copy()
         return twin
 
@@ -117,7 +121,9 @@ class Fold:
         if event.live is not None:
             shadowed = self._place(event.live, event.replace)
         elif event.type == EventType.REQUEST_HEADER:
-            self.header = HeaderRef(event.seq, event.row)
+            self.header = EventRef(event.seq, event.row)
+        elif event.type == EventType.STEP_START:
+            self.step = EventRef(event.seq, event.row)
         self.turns = self.turns.after(event.type, event.seq)
         self.next_seq = event.seq + 1
         return shadowed

@@ -11,12 +11,12 @@ from google.protobuf.message import DecodeError
 
 from foldlog.application.checkpoint import TOPIC, fold_from, fold_to, head_from, head_to, standing
 from foldlog.application.domain import Segment, Session
-from foldlog.application.fold import Fold, Live, Passed, RowRef
+from foldlog.application.fold import EventRef, Fold, Live, Passed, RowRef
 from foldlog.application.mapper import domain_event
 from foldlog.application.rows import RowReader, passed
 from foldlog.core.active import active_path
 from foldlog.core.errors import HistoryDroppedError
-from foldlog.core.event import Record
+from foldlog.core.event import EventType, Record
 from foldlog.internal.v1.storage_pb2 import Checkpoint, FoldState
 from foldlog.persistence.rows import SessionStoredEvent
 from foldlog.persistence.store import Store
@@ -157,7 +157,9 @@ class History:
                 whole.take(event)
             elif event.rewind_to is not None:
                 whole.go_back(event, Fold())
+        steps = [e for e in events if e.type == EventType.STEP_START]
         fold.replaces, fold.rewinds = whole.replaces, whole.rewinds
+        fold.step = EventRef(steps[-1].seq, steps[-1].row) if steps else marks.step
         fold.next_seq = events[-1].seq + 1
 
     def _loaded(self, spans: Sequence[Segment], base: Fold | FoldState) -> Fold:

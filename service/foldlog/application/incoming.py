@@ -13,11 +13,19 @@ from foldlog.codec import YEAR_1_S, YEAR_10000_S, header_from_proto, message_fro
 from foldlog.core.canonical import check_free_json
 from foldlog.core.errors import InvalidFieldError, TooLargeError
 from foldlog.core.event import TYPE_OF_ROLE, EventType, PositionRange
+from foldlog.core.header import Header
 from foldlog.core.message import Message, Role
-from foldlog.core.validation import validate_custom, validate_header, validate_message
+from foldlog.core.validation import (
+    SHA256_BYTES,
+    validate_custom,
+    validate_header,
+    validate_message,
+)
 from foldlog.internal.v1.raw_pb2 import RawNewEvent
 from foldlog.settings import Limits
-from foldlog.v1.event_pb2 import EventBody, Replace
+from foldlog.v1.event_pb2 import EventBody, HeaderReason, Replace, RequestHeader, SentRequest
+
+HEADER_REASONS = frozenset(HeaderReason.values())
 
 TYPE_OF_KIND = {
     "tool_call": EventType.TOOL_CALL,
@@ -28,6 +36,7 @@ TYPE_OF_KIND = {
     "request_header": EventType.REQUEST_HEADER,
     "rewind": EventType.REWIND,
     "custom": EventType.CUSTOM,
+    "request": EventType.REQUEST,
 }
 
 
@@ -74,6 +83,8 @@ def _incoming(event: RawNewEvent, path: str, limits: Limits) -> Incoming:
     _, type_, message = judged_body(event.body, path, limits)
     if type_ is EventType.REWIND:
         raise InvalidFieldError.of(f"{path}.body.rewind", "rewinds are written by RewindSession")
+    if type_ is EventType.REQUEST:
+        raise InvalidFieldError.of(f"{path}.body.request", "requests are kept by RecordRequest")
     replace, allow_empty = None, False
     if event.HasField("replace"):
         if message is None:
@@ -111,7 +122,9 @@ def _judged(body: EventBody, limits: Limits) -> tuple[EventType, Message | None]
         return _judged_message(body, limits)
     type_ = TYPE_OF_KIND[kind]
     if type_ is EventType.REQUEST_HEADER:
-        _within(kind, validate_header, header_from_proto(body.request_header), limits.json_depth)
+        _within(kind, judge_header, body.request_header, limits)
+    elif type_ is EventType.REQUEST:
+        _within(kind, judge_sent_request, body.request, limits)
     elif type_ is EventType.CUSTOM:
         custom = body.custom
         keys = list(custom.keys)
@@ -119,6 +132,45 @@ def _judged(body: EventBody, limits: Limits) -> tuple[EventType, Message | None]
             kind, validate_custom, custom.kind, keys, limits.custom_keys, limits.custom_key_bytes
         )
     return type_, None
+
+
+def judge_header(header: RequestHeader, limits: Limits) -> None:
+    """Raise InvalidFieldError for a header that no log may hold."""
+    validate_header(header_from_proto(header), limits.json_depth)
+    if header.reason not in HEADER_REASONS:
+        raise InvalidFieldError.of("reason", f"{header.reason} is no known reason")
+
+
+def judge_sent_request(sent: SentRequest, limits: Limits) -> None:
+    """Raise InvalidFieldError for a record of a request that no log may hold."""
+    if sent.built_at_next_seq < 0:
+        raise InvalidFieldError.of("built_at_next_seq", f"{sent.built_at_next_seq} is below 0")
+    for name in ("encoding_sha256", "body_sha256"):
+        if len(getattr(sent, name)) not in (0, SHA256_BYTES):
+            raise InvalidFieldError.of(name, f"a digest of {SHA256_BYTES} bytes is required")
+    for name in ("converter", "converter_version"):
+        require_size(name, len(getattr(sent, name).encode()), limits.label_bytes)
+    if sent.HasField("one_shot"):
+        _judge_one_shot(sent, limits)
+    elif sent.HasField("step_seq") and not 0 <= sent.step_seq < sent.built_at_next_seq:
+        raise InvalidFieldError.of("step_seq", f"{sent.step_seq} is no seq below built_at_next_seq")
+
+
+def _judge_one_shot(sent: SentRequest, limits: Limits) -> None:
+    one_shot = sent.one_shot
+    if not one_shot.purpose:
+        raise InvalidFieldError.of("one_shot.purpose", "is required")
+    if sent.HasField("step_seq") or sent.encoding_sha256:
+        wrong = "a one-shot request has neither a step nor an encoding"
+        raise InvalidFieldError.of("one_shot", wrong)
+    if one_shot.parameters_json:
+        parameters = Header(parameters_json=one_shot.parameters_json)
+        _within("one_shot", validate_header, parameters, limits.json_depth)
+    ends = [name for name in ("first_seq", "last_seq") if one_shot.HasField(name)]  # type: ignore[arg-type]
+    if len(ends) == 1:
+        raise InvalidFieldError.of("one_shot", "first_seq and last_seq go together")
+    if ends and not 0 <= one_shot.first_seq <= one_shot.last_seq < sent.built_at_next_seq:
+        raise InvalidFieldError.of("one_shot", "its range is none below built_at_next_seq")
 
 
 def _judged_message(body: EventBody, limits: Limits) -> tuple[EventType, Message | None]:

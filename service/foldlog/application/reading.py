@@ -12,11 +12,11 @@ from google.protobuf.message import DecodeError
 from foldlog.application import decisions
 from foldlog.application.bodies import Bodies, message_of
 from foldlog.application.domain import Segment, Session
-from foldlog.application.fold import Fold, HeaderRef, Live, Marks, RowRef
+from foldlog.application.fold import EventRef, Fold, Live, Marks, RowRef
 from foldlog.application.history import spans_of
 from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import Lanes
-from foldlog.application.rows import Row, is_whole
+from foldlog.application.rows import Row, header_of, is_whole, request_next_seq
 from foldlog.application.seal import GENESIS, chain_value, unsealed
 from foldlog.core.errors import HeaderMissingError, HistoryDroppedError
 from foldlog.core.event import SURFACE_TYPES
@@ -24,7 +24,7 @@ from foldlog.core.invariant import CheckOptions, messages_equal
 from foldlog.core.message import Message
 from foldlog.internal.v1.storage_pb2 import Envelope
 from foldlog.settings import Limits
-from foldlog.v1.event_pb2 import EventBody, RequestHeader
+from foldlog.v1.event_pb2 import RequestHeader
 
 CHUNK_MESSAGES = 500
 CHUNK_BYTES = 1024 * 1024
@@ -185,10 +185,10 @@ class Reading:
             raise HeaderMissingError(session_id=session_id)
         return await self.header_at(ref), ref.seq, folded.next_seq
 
-    async def header_at(self, ref: HeaderRef) -> RequestHeader:
+    async def header_at(self, ref: EventRef) -> RequestHeader:
         """Return the header that a fold points to."""
         row = await self._services.readers.run(self._row, ref.row)
-        return EventBody.FromString(row.envelope.body).request_header
+        return header_of(row, self._services.history.reader)
 
     def _row(self, ref: RowRef) -> Row:
         (row,) = self._services.history.reader.some(ref.aggregate_id, [ref.version])
@@ -241,7 +241,7 @@ class Reading:
             after = reader.version_up_to(span, from_seq - 1)
             for row in reader.walk(spans, index, after):
                 if row.is_event and row.envelope.seq >= from_seq:
-                    yield _as_seen(row, spans[-1].aggregate_id)
+                    yield _as_seen(row, spans)
             return
 
     async def lineage(self, session_id: str) -> tuple[list[tuple[str, int]], int]:
@@ -372,10 +372,12 @@ def _require_whole(fold: Fold, head: Session) -> None:
             raise HistoryDroppedError(seq=live.seq, whole_from_seq=head.whole_from_seq)
 
 
-def _as_seen(row: Row, reader: UUID) -> Envelope:
+def _as_seen(row: Row, spans: Sequence[Segment]) -> Envelope:
     """Return an event as a session sees it: without its body only if it dropped it itself."""
     envelope = row.envelope
-    if envelope.dropped and row.ref.aggregate_id == reader:
+    if envelope.HasField("request_mark"):
+        envelope.request_mark.next_seq = request_next_seq(row, spans)
+    if envelope.dropped and row.ref.aggregate_id == spans[-1].aggregate_id:
         envelope.ClearField("body")
     elif envelope.body:
         envelope.dropped = False

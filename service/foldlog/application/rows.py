@@ -20,7 +20,7 @@ from foldlog.core.message import Message
 from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
 from foldlog.persistence.rows import row_id
 from foldlog.persistence.store import Store
-from foldlog.v1.event_pb2 import EventBody
+from foldlog.v1.event_pb2 import EventBody, HeaderReason, RequestHeader
 
 PAGE = 500
 
@@ -74,6 +74,32 @@ def _live(row: Row, position: int) -> Live:
     message = message_from_proto(EventBody.FromString(envelope.body).message)
     live = live_of(message, envelope.seq, position, row.ref)
     return replace(live, is_dropped=True) if envelope.dropped else live
+
+
+def request_next_seq(step: Row, spans: Sequence[Segment]) -> int:
+    """Return where the request of a step is built, as a session sees it whose lineage is given.
+
+    That is after the call that wrote the step_start; after the step_start itself where the row does
+    not say. A fork that was cut within the call has the part before the cut.
+    """
+    mark = step.envelope.request_mark.next_seq or step.envelope.seq + 1
+    for span in spans[:-1]:
+        if span.aggregate_id == step.ref.aggregate_id:
+            return min(mark, span.to_seq + 1)
+    return mark
+
+
+def header_of(row: Row, reader: RowReader) -> RequestHeader:
+    """Return the request header of an event's row.
+
+    Raises EventCorruptError for a reason that no release wrote.
+    """
+    header = EventBody.FromString(row.envelope.body).request_header
+    if header.reason not in HeaderReason.values():
+        session_id, _ = reader.origin(row.ref.aggregate_id)
+        damage = f"its header has the unknown reason {header.reason}"
+        raise EventCorruptError(session_id=session_id, seq=row.envelope.seq, damage=damage)
+    return header
 
 
 def is_whole(envelope: Envelope, key: bytes) -> bool:
@@ -198,6 +224,10 @@ class RowReader:
 
         Binary search: seqs never fall from version to version, and a fact carries its next_seq.
         """
+        if seq < 0:
+            return 0
+        if seq >= span.to_seq:
+            return span.to_version
         low, high = 0, span.to_version
         while low < high:
             middle = (low + high + 1) // 2

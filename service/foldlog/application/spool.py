@@ -67,6 +67,8 @@ class Spool:
             self._judge_replace(event, type_, path)
         if event.HasField("time"):
             time_of(event.time, f"{path}.time")
+        if event.HasField("request_next_seq"):
+            _judge_mark(event, type_, path)
         self._note_request(event, path)
         self._write(event, type_)
         if self.count == 1:
@@ -121,6 +123,14 @@ class Spool:
                 start = next(starts, self.count)
                 rows = start - index
             yield Spooled(event, int.from_bytes(head[:4]), rows)
+
+
+def _judge_mark(event: RawEvent, type_: int, path: str) -> None:
+    if type_ != EventType.STEP_START:
+        raise InvalidFieldError.of(f"{path}.request_next_seq", "only a step_start has it")
+    if not event.seq < event.request_next_seq <= MAX_SEQ:
+        wrong = f"{event.request_next_seq} does not follow the event's own seq, {event.seq}"
+        raise InvalidFieldError.of(f"{path}.request_next_seq", wrong)
 
 
 class Rehearsal:

@@ -258,9 +258,8 @@ class Transfer:
 
     async def export(self, session_id: str) -> AsyncIterator[bytes]:
         """Yield a session's file in pieces."""
-        folded = await self._reading.fold(session_id)
         head = await self._reading.head(session_id)
-        spans, next_seq = spans_of(head), folded.next_seq
+        spans, next_seq = spans_of(head), head.next_seq
         piece = exporting.header_line(
             session_id, head.labels, head.metadata_json, head.whole_from_seq
         )
@@ -363,6 +362,8 @@ def _spec(head: Session, spooled: Spooled, rehearsal: Rehearsal) -> RowSpec:
         envelope.replace.shadowed_seqs.extend(e.seq for e in shadowed[:SHADOWED_AT_MOST])
     if spooled.type == EventType.REWIND:
         envelope.turns.CopyFrom(turns_to(fold.turns))
+    if event.HasField("request_next_seq"):
+        envelope.request_mark.next_seq = event.request_next_seq
     if event.request_id:
         envelope.request_id, envelope.row_count = event.request_id, spooled.request_rows
     time_ = (event.time.seconds, event.time.nanos) if event.HasField("time") else None

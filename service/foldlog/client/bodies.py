@@ -12,7 +12,7 @@ from foldlog.codec import (
     message_from_proto,
     message_to_proto,
 )
-from foldlog.core.header import Header
+from foldlog.core.header import Header, HeaderReason
 from foldlog.core.message import Message
 from foldlog.v1 import event_pb2
 
@@ -24,15 +24,6 @@ class ToolCallPhase(IntEnum):
     DISPATCHED = 1
     FINISHED = 2
     FAILED = 3
-
-
-class HeaderReason(IntEnum):
-    """Why a header was written. The numbers are those of the wire."""
-
-    UNSPECIFIED = 0
-    INITIAL = 1
-    RESUME = 2
-    CHANGE = 3
 
 
 @dataclass(frozen=True, slots=True)

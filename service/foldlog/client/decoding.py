@@ -120,6 +120,7 @@ def event_from_proto(pb: raw_pb2.RawEvent) -> Event:
         state_seq=pb.state_seq if has("state_seq") else None,
         dropped=pb.dropped,
         chain=pb.chain,
+        request_next_seq=pb.request_next_seq if has("request_next_seq") else None,
     )
 
 

@@ -102,6 +102,7 @@ def _stored_to_proto(event: Event) -> raw_pb2.RawEvent:
         replace=_applied(event),
         request_id=event.request_id,
         dropped=event.dropped,
+        request_next_seq=event.request_next_seq,
     )
 
 

@@ -37,6 +37,7 @@ class Event:
 
     `type` is an EventType, or the number of a type of a newer release. `encoded_body` is what the
     worker sent, byte for byte; None where history was dropped. `state` is told by `events()` only.
+    `request_next_seq` stands on step_starts: the next_seq the step's request is built at.
     """
 
     seq: int
@@ -50,6 +51,7 @@ class Event:
     state_seq: int | None = None
     dropped: bool = False
     chain: bytes = field(default=b"", repr=False)
+    request_next_seq: int | None = None
 
     @property
     def time(self) -> datetime:

@@ -36,7 +36,7 @@ def encode(message: Message) -> bytes:
     if message.role == _SYSTEM:
         return _SYSTEM_BYTES
     try:
-        return b"".join(_pieces(message))
+        return b"".join(message_pieces(message))
     except UnicodeEncodeError as error:
         raise InvalidFieldError.of("message", f"has a text without UTF-8 form: {error}") from None
     except StructError as error:
@@ -65,7 +65,8 @@ def prefix_digest(messages: Iterable[Message]) -> tuple[int, bytes, bool]:
     return count, digest, leading_system
 
 
-def _pieces(message: Message) -> list[bytes]:
+def message_pieces(message: Message) -> list[bytes]:
+    """Return the bytes m of a message of any role as pieces; of a system one too, whole."""
     pieces = [_U32(message.role & 0xFFFF_FFFF)]
     put = pieces.append
     content = message.content
@@ -81,29 +82,29 @@ def _pieces(message: Message) -> list[bytes]:
             pieces.extend(_part(part))
     put(_U32(len(message.tool_calls)))
     for call in message.tool_calls:
-        put(_optional(call.id))
-        put(_optional(call.name))
-        put(_optional(call.arguments))
-    put(_optional(message.tool_call_id))
-    put(_optional(message.name))
+        put(optional_text(call.id))
+        put(optional_text(call.name))
+        put(optional_text(call.arguments))
+    put(optional_text(message.tool_call_id))
+    put(optional_text(message.name))
     return pieces
 
 
 def _part(part: Part) -> tuple[bytes, ...]:
     match part:
         case TextPart(text):
-            return b"\x01", _text(text)
+            return b"\x01", framed_text(text)
         case AttachmentPart(sha256=digest, media_type=media_type, name=name, size_bytes=size):
             stated = b"\x00" if size is None else b"\x01" + _U64(size)
-            return b"\x02", _framed(digest), _text(media_type), _optional(name), stated
+            return b"\x02", _framed(digest), framed_text(media_type), optional_text(name), stated
         case ReasoningPart(text=str(text)):
-            return b"\x03", _text(text)
+            return b"\x03", framed_text(text)
         case ReasoningPart(json=str(text)):
-            return b"\x04", _text(text)
+            return b"\x04", framed_text(text)
         case ToolCallPart(index):
             return b"\x05", _U32(index)
         case OpaquePart(kind, text):
-            return b"\x06", _text(kind), _text(text)
+            return b"\x06", framed_text(kind), framed_text(text)
         case _:
             return (b"\x00",)
 
@@ -112,11 +113,13 @@ def _framed(data: bytes) -> bytes:
     return _U32(len(data)) + data
 
 
-def _text(text: str) -> bytes:
+def framed_text(text: str) -> bytes:
+    """Return str: the length in bytes, then the text in UTF-8."""
     return _framed(text.encode())
 
 
-def _optional(text: str | None) -> bytes:
+def optional_text(text: str | None) -> bytes:
+    """Return opt: byte 0 for none, else byte 1 and str."""
     if text is None:
         return b"\x00"
     data = text.encode()

@@ -24,6 +24,7 @@ class EventType(IntEnum):
     REQUEST_HEADER = 10
     REWIND = 11
     CUSTOM = 12
+    REQUEST = 13
 
 
 SURFACE_TYPES = frozenset(

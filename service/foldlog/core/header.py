@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from enum import IntEnum
 
 from foldlog.core.canonical import canonical
+
+
+class HeaderReason(IntEnum):
+    """Why a header was written. The numbers are those of the wire."""
+
+    UNSPECIFIED = 0
+    INITIAL = 1
+    RESUME = 2
+    CHANGE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +67,19 @@ def differing_fields(
 
 def _as_written(header: Header, form: Header) -> Header:
     return header if form.parameters_json else replace(header, parameters_json="")
+
+
+def reason_to_write(
+    logged: Header | None, sent: Header, *, is_first_of_epoch: bool, skip_unchanged: bool = False
+) -> HeaderReason | None:
+    """Return why a header is owed to a log whose header is `logged`, or None if none is owed.
+
+    The first of a log is INITIAL. The first of a writer epoch is RESUME and owed even if nothing
+    changed, unless that is to be skipped. Else one is owed if it differs.
+    """
+    if logged is None:
+        return HeaderReason.INITIAL
+    differs = bool(differing_fields(logged, sent))
+    if is_first_of_epoch and (differs or not skip_unchanged):
+        return HeaderReason.RESUME
+    return HeaderReason.CHANGE if differs else None

@@ -104,6 +104,8 @@ def event(envelope: Envelope) -> RawEvent:
     if envelope.HasField("replace"):
         found.position = envelope.replace.start
         found.replace.CopyFrom(envelope.replace)
+    if envelope.HasField("request_mark"):
+        found.request_next_seq = envelope.request_mark.next_seq
     return found
 
 
