@@ -11,8 +11,10 @@ from eventsourcing.persistence import InfrastructureFactory, JSONTranscoder, Map
 from eventsourcing.utils import Environment
 
 from foldlog import observability
+from foldlog.application.attachments import Attachments
 from foldlog.application.bodies import Bodies
 from foldlog.application.checking import Checking
+from foldlog.application.collecting import Collecting
 from foldlog.application.committer import Committer
 from foldlog.application.domain import Session
 from foldlog.application.feed import Feed
@@ -20,9 +22,12 @@ from foldlog.application.history import History
 from foldlog.application.identity import DEFAULT_TENANT
 from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import Lanes
+from foldlog.application.ledger import CallLedger
 from foldlog.application.mapper import SessionMapper
+from foldlog.application.ranges import Ranges
 from foldlog.application.readers import Readers
 from foldlog.application.reading import Reading
+from foldlog.application.recovery import Recovery
 from foldlog.application.retention import Retention
 from foldlog.application.rows import RowReader
 from foldlog.application.transfer import Transfer
@@ -53,8 +58,14 @@ class SessionApplication(Application[UUID]):
         reader = RowReader(store)
         self._readers = Readers(settings.reader_threads, "reader")
         self._committer = Committer(store)
+        self.objects = Attachments(store.objects, self._readers, settings, tenant)
         services = Services(
-            store, History(store, reader), self._readers, self._committer, self._on_stored
+            store,
+            History(store, reader),
+            self._readers,
+            self._committer,
+            self._on_stored,
+            self.objects,
         )
         self.lanes = Lanes(services, settings.fold_cache_bytes, limits.session_id_bytes)
         self.bodies = Bodies(reader, settings.body_cache_bytes)
@@ -66,7 +77,13 @@ class SessionApplication(Application[UUID]):
             services, self.lanes, self.feed, self.bodies, self.writing, tenant
         )
         self.watching = Watching(services, self.lanes, self.feed, self.reading, tenant)
+        self.collecting = Collecting(
+            services, self.feed, store.objects, settings.object_grace_s, tenant
+        )
         self.transfer = Transfer(services, self.lanes, self.reading, self.writing, limits, tenant)
+        self.recovery = Recovery(services, self.lanes, self.reading, self.writing, limits, tenant)
+        self.ledger = CallLedger(store.index, self.feed, self._readers, limits, tenant)
+        self.ranges = Ranges(self.reading, self._readers)
 
     def construct_factory(self, env: Environment) -> InfrastructureFactory[Any]:
         """Return the factory of the store that was given."""
@@ -111,6 +128,7 @@ class SessionApplication(Application[UUID]):
         await self.lanes.close()
         await self.feed.close()
         await self._committer.close()
+        self.objects.close()
         self._readers.close()
 
     def _on_stored(self, lane: Lane, events: Sequence[Session.Event], notification_id: int) -> None:

@@ -13,6 +13,8 @@ from google.protobuf.message import DecodeError
 from foldlog import observability
 from foldlog.application.domain import Session
 from foldlog.core.event import EventType
+from foldlog.core.ledger import Line, LineKind
+from foldlog.core.recovery import phase_of
 from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
 from foldlog.persistence.index import (
     INDEX_NAME,
@@ -22,8 +24,11 @@ from foldlog.persistence.index import (
     SessionCreated,
     SessionIndex,
 )
+from foldlog.persistence.ledger import LoggedCall
 from foldlog.persistence.rows import SessionNotification, row_tenant
-from foldlog.v1.event_pb2 import EventBody
+from foldlog.v1.event_pb2 import EventBody, ToolCallState
+
+BEARING = frozenset({EventType.TOOL_CALL, EventType.TOOL_RESULT, EventType.REWIND})
 
 
 class IndexProjection(Projection[SessionIndex]):
@@ -76,6 +81,7 @@ def merged(first: IndexChange, second: IndexChange) -> IndexChange:
             second.metadata_json if second.metadata_json is not None else first.metadata_json
         ),
         custom=first.custom + tuple(pair for pair in second.custom if pair not in first.custom),
+        calls=first.calls + second.calls,
         deleted=first.deleted or second.deleted,
     )
 
@@ -90,6 +96,7 @@ def change_of(aggregate_id: UUID, tenant: str, topic: str, envelope: Envelope) -
             next_seq=envelope.seq + 1,
             update_time=written,
             custom=_custom(envelope),
+            calls=logged_calls(envelope),
         )
     change = IndexChange(aggregate_id, tenant, next_seq=envelope.seq, update_time=written)
     stored = StoredFact.FromString(envelope.body)
@@ -109,6 +116,34 @@ def _custom(envelope: Envelope) -> tuple[tuple[str, str], ...]:
         return ()
     custom = EventBody.FromString(envelope.body).custom
     return tuple((custom.kind, key) for key in dict.fromkeys(custom.keys)) or ((custom.kind, ""),)
+
+
+def logged_calls(envelope: Envelope) -> tuple[LoggedCall, ...]:
+    """Return what an event says of dispatched calls: at most one line.
+
+    A phase that is not said is a dispatch; a call without an id can never be resolved, so it is
+    left out.
+    """
+    if envelope.type not in BEARING:
+        return ()
+    body = EventBody.FromString(envelope.body)
+    match envelope.type:
+        case EventType.TOOL_CALL if body.tool_call.HasField("id"):
+            return (_of_state(envelope, body.tool_call),)
+        case EventType.TOOL_RESULT if body.message.HasField("tool_call_id"):
+            line = Line(envelope.seq, LineKind.RESOLVED, body.message.tool_call_id)
+            return (LoggedCall(line),)
+        case EventType.REWIND:
+            return (LoggedCall(Line(envelope.seq, LineKind.REWOUND, to_seq=body.rewind.to_seq)),)
+    return ()
+
+
+def _of_state(envelope: Envelope, state: ToolCallState) -> LoggedCall:
+    if not phase_of(state.phase).is_dispatch:
+        return LoggedCall(Line(envelope.seq, LineKind.RESOLVED, state.id))
+    line = Line(envelope.seq, LineKind.DISPATCHED, state.id)
+    time = envelope.time_s, envelope.time_ns
+    return LoggedCall(line, state.name, state.idempotency_key, time)
 
 
 def _first_seq(stored: StoredFact) -> int:

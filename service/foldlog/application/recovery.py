@@ -277,9 +277,9 @@ def _json(**fields: object) -> str:
 
 def _spec(body: pb.EventBody, time: tuple[int, int] | None) -> RowSpec:
     """Return the row of a closing event; its time is that of the last sign of life."""
-    return RowSpec(
-        Session.Event, body.SerializeToString(deterministic=True), _type(body), time=time
-    )
+    encoded = body.SerializeToString(deterministic=True)
+    type_ = TYPE_OF_KIND.get(body.WhichOneof("kind") or "", EventType.TOOL_RESULT)
+    return RowSpec(Session.Event, encoded, type_, time=time)
 
 
 def _passed(body: pb.EventBody, type_: int, row: RowRef, seq: int) -> Passed:

@@ -144,7 +144,7 @@ class Writing:
             )
 
         async def replay(lane: Lane, answered: Answered) -> tuple[int, int]:
-            (row,) = await self._answered_rows(lane, answered)
+            (row,) = await self.answered_rows(lane, answered)
             fact = StoredFact.FromString(row.envelope.body).fact
             return fact.writer_opened.epoch, row.envelope.seq
 
@@ -197,10 +197,11 @@ class Writing:
             )
 
         async def replay(lane: Lane, answered: Answered) -> Appended:
-            rows = await self._answered_rows(lane, answered)
+            rows = await self.answered_rows(lane, answered)
             return decisions.appended_from([row.envelope for row in rows])
 
-        return Write(request, decide, replay, _fold if needs_fold else None)
+        prepare = self._services.objects.preparing(batch, _fold if needs_fold else None)
+        return Write(request, decide, replay, prepare)
 
     async def rewind(
         self,
@@ -225,7 +226,7 @@ class Writing:
             return decisions.rewind(head, self.call(request), session_id, to_seq, guard, target)
 
         async def replay(lane: Lane, answered: Answered) -> tuple[int, int, Cut]:
-            (row,) = await self._answered_rows(lane, answered)
+            (row,) = await self.answered_rows(lane, answered)
             seq = row.envelope.seq
             fold = await self._fold_at(lane, to_seq, "to_seq")
             return seq, seq + 1, decisions.cut_of(fold)
@@ -325,7 +326,8 @@ class Writing:
             return await lane.current_fold(lane.head.next_seq)
         return await self._services.readers.run(self._services.history.fold_at, lane.head, seq)
 
-    async def _answered_rows(self, lane: Lane, answered: Answered) -> list[Row]:
+    async def answered_rows(self, lane: Lane, answered: Answered) -> list[Row]:
+        """Return the rows that a write wrote, in order."""
         first = answered.version
         reader = self._services.history.reader
 
@@ -335,7 +337,7 @@ class Writing:
         return await self._services.readers.run(read)
 
     async def _replay_seq(self, lane: Lane, answered: Answered) -> int:
-        rows = await self._answered_rows(lane, answered)
+        rows = await self.answered_rows(lane, answered)
         return rows[-1].envelope.seq
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from eventsourcing.persistence import Tracking, TrackingRecorder
 
+from foldlog.persistence.ledger import CallQuery, LoggedCall, UnresolvedCall
 from foldlog.persistence.rows import DEFAULT_TENANT
 
 INDEX_NAME = "sessions"
@@ -50,7 +51,8 @@ class SessionCreated:
 class IndexChange:
     """What a stretch of the feed changes in one session's entry; unset parts stay.
 
-    `custom` are the (kind, key) pairs of its custom events, with an empty key for one without keys.
+    `custom` are the (kind, key) pairs of its custom events, with an empty key for one without keys;
+    `calls` what bears on its dispatched tool calls, in the order of the log.
     A change to a session that the index does not have, without `created`, is ignored.
     """
 
@@ -62,6 +64,7 @@ class IndexChange:
     next_seq: int | None = None
     update_time: Instant | None = None
     custom: tuple[tuple[str, str], ...] = ()
+    calls: tuple[LoggedCall, ...] = ()
     deleted: bool = False
 
 
@@ -134,3 +137,11 @@ class SessionIndex(TrackingRecorder):
     def forks_reading(self, aggregate_id: UUID) -> list[tuple[UUID, str, int]]:
         """Return (aggregate id, session id, version up to which it reads) of each fork that
         reads rows of this session, deleted forks left out."""
+
+    @abstractmethod
+    def list_unresolved(self, query: CallQuery) -> list[UnresolvedCall]:
+        """Return unresolved calls of sessions that are not deleted, the oldest first.
+
+        One more than the page holds, if there are more. Raises CallTokenError for a token that is
+        not of this query.
+        """

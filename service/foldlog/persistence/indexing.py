@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from foldlog.persistence.index import IndexChange, SessionCreated
+from foldlog.persistence.ledger import Calls
 from foldlog.persistence.listing import Source, custom_terms, label_terms, labels_text, term
 
 SessionRow = tuple[str, UUID, str, str | None, int | None, str, str, int, int, int, int]
@@ -42,6 +43,15 @@ def writes(changes: Sequence[IndexChange]) -> Writes:
             out.unlabelled.append(change.aggregate_id)
         out.terms.extend((*each, change.aggregate_id) for each in sorted(set(_terms(change))))
     return out
+
+
+def calls_of(changes: Sequence[IndexChange]) -> Calls:
+    """Return what was logged of calls, by session, but for sessions that are deleted now."""
+    return {
+        change.aggregate_id: (change.tenant, change.calls)
+        for change in changes
+        if change.calls and not change.deleted
+    }
 
 
 def _session(change: IndexChange, created: SessionCreated) -> SessionRow:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1._async import HealthServicer
@@ -14,7 +14,9 @@ from foldlog import observability
 from foldlog._grpc import aio
 from foldlog.application.application import SessionApplication
 from foldlog.persistence.store import open_store
-from foldlog.server.handlers import SERVICE, Handlers
+from foldlog.server.attachments import AttachmentServicer
+from foldlog.server.handlers import SERVICE, Handlers, Rpc
+from foldlog.server.recovery import RecoveryServicer
 from foldlog.server.servicer import Servicer
 from foldlog.settings import Settings
 from foldlog.v1 import service_pb2  # noqa: F401 - reflection serves what is imported
@@ -41,7 +43,7 @@ class Server:
     async def start(self) -> str:
         """Begin to serve and return the address. Raises OSError if it cannot be listened on."""
         handlers = Handlers(self._app, self._stopping)
-        generic = handlers.generic(Servicer(self._app, self._stopping).rpcs())
+        generic = handlers.generic(self._rpcs())
         self._server.add_generic_rpc_handlers((generic,))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         names = (SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
@@ -55,6 +57,13 @@ class Server:
         await self._server.start()
         await self._tell(health_pb2.HealthCheckResponse.SERVING)
         return f"{host}:{port}"
+
+    def _rpcs(self) -> Mapping[str, Rpc]:
+        return {
+            **Servicer(self._app, self._stopping).rpcs(),
+            **RecoveryServicer(self._app).rpcs(),
+            **AttachmentServicer(self._app).rpcs(),
+        }
 
     async def stop(self) -> None:
         """Refuse new calls, end watches, let calls under way end within the grace, and close."""
@@ -79,6 +88,8 @@ def run(settings: Settings, ready: Callable[[str], None]) -> None:
         pool_size=settings.pool_size,
         reader_threads=settings.reader_threads,
         hint_url=settings.listen_database_url,
+        object_directory=settings.object_directory,
+        inline_bytes=settings.object_inline_bytes,
     )
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:

@@ -11,9 +11,12 @@ from eventsourcing.persistence import IntegrityError, Tracking
 from eventsourcing.postgres import PostgresTrackingRecorder
 
 from foldlog.persistence.index import IndexChange, IndexPage, IndexQuery, IndexRow, SessionIndex
-from foldlog.persistence.indexing import Writes, writes
+from foldlog.persistence.indexing import Writes, calls_of, writes
+from foldlog.persistence.ledger import CallQuery, UnresolvedCall, unresolved_call
+from foldlog.persistence.ledger import listing as call_listing
 from foldlog.persistence.listing import COLUMNS, Source, listing, page, row
 from foldlog.persistence.postgres.connections import PostgresConnections
+from foldlog.persistence.postgres.ledger import move_on
 
 TRACK = """
     INSERT INTO foldlog_tracking AS t (application_name, notification_id) VALUES (%s, %s)
@@ -77,7 +80,7 @@ class PostgresSessionIndex(PostgresTrackingRecorder, SessionIndex):
 
     def insert_tracking(self, tracking: Tracking) -> None:
         with self.datastore.connection() as connection:
-            _track(connection, tracking)
+            track(connection, tracking)
 
     def max_tracking_id(self, application_name: str) -> int | None:
         rows = self.datastore.rows((TRACKED, [application_name]))
@@ -90,9 +93,10 @@ class PostgresSessionIndex(PostgresTrackingRecorder, SessionIndex):
         rows = writes(changes)
         with self.datastore.writing() as connection:
             # Takes the row's lock, so that two processes apply one after the other.
-            _track(connection, tracking)
+            track(connection, tracking)
             for sql, columns in _statements(rows):
                 connection.execute(sql, columns)
+            move_on(connection, calls_of(changes), rows.stripped)
 
     def list_sessions(self, query: IndexQuery) -> IndexPage:
         rows = self.datastore.rows(listing(query, lambda aggregate_id: aggregate_id))
@@ -106,8 +110,12 @@ class PostgresSessionIndex(PostgresTrackingRecorder, SessionIndex):
         rows = self.datastore.rows((FORKS, [aggregate_id]))
         return [(key, session_id, to) for key, session_id, to in rows]
 
+    def list_unresolved(self, query: CallQuery) -> list[UnresolvedCall]:
+        rows = self.datastore.rows(call_listing(query, lambda key: key))
+        return [unresolved_call(each, lambda key: key) for each in rows]
 
-def _track(connection: psycopg.Connection[tuple[Any, ...]], tracking: Tracking) -> None:
+
+def track(connection: psycopg.Connection[tuple[Any, ...]], tracking: Tracking) -> None:
     place = [tracking.application_name, tracking.notification_id]
     if connection.execute(TRACK, place).rowcount != 1:
         raise IntegrityError(f"the position of {tracking} does not grow")

@@ -11,9 +11,12 @@ from eventsourcing.persistence import IntegrityError, Tracking
 from eventsourcing.sqlite import SQLiteCursor, SQLiteTrackingRecorder
 
 from foldlog.persistence.index import IndexChange, IndexPage, IndexQuery, IndexRow, SessionIndex
-from foldlog.persistence.indexing import Writes, writes
+from foldlog.persistence.indexing import Writes, calls_of, writes
+from foldlog.persistence.ledger import CallQuery, UnresolvedCall, unresolved_call
+from foldlog.persistence.ledger import listing as call_listing
 from foldlog.persistence.listing import COLUMNS, Source, listing, page, row
 from foldlog.persistence.sqlite.connections import SQLiteConnections
+from foldlog.persistence.sqlite.ledger import move_on
 
 TRACK = (
     "INSERT INTO foldlog_tracking (application_name, notification_id) VALUES (?1, ?2)"
@@ -65,7 +68,7 @@ class SQLiteSessionIndex(SQLiteTrackingRecorder, SessionIndex):
 
     def _insert_tracking(self, c: SQLiteCursor, tracking: Tracking) -> None:
         connection = c.sqlite_cursor.connection
-        _track(connection, tracking)
+        track(connection, tracking)
 
     def max_tracking_id(self, application_name: str) -> int | None:
         rows = self.datastore.rows(TRACKED, [application_name])
@@ -74,9 +77,10 @@ class SQLiteSessionIndex(SQLiteTrackingRecorder, SessionIndex):
     def apply(self, changes: Sequence[IndexChange], tracking: Tracking) -> None:
         rows = writes(changes)
         with self.datastore.writer() as connection:
-            _track(connection, tracking)
+            track(connection, tracking)
             for sql, parameters in _statements(rows):
                 connection.executemany(sql, parameters)
+            move_on(connection, calls_of(changes), rows.stripped)
 
     def list_sessions(self, query: IndexQuery) -> IndexPage:
         sql, parameters = listing(query, _key)
@@ -90,8 +94,12 @@ class SQLiteSessionIndex(SQLiteTrackingRecorder, SessionIndex):
         rows = self.datastore.rows(FORKS, [_key(aggregate_id)])
         return [(UUID(bytes=key), session_id, to) for key, session_id, to in rows]
 
+    def list_unresolved(self, query: CallQuery) -> list[UnresolvedCall]:
+        rows = self.datastore.rows(*call_listing(query, _key))
+        return [unresolved_call(each, lambda key: UUID(bytes=key)) for each in rows]
 
-def _track(connection: Connection, tracking: Tracking) -> None:
+
+def track(connection: Connection, tracking: Tracking) -> None:
     place = (tracking.application_name, tracking.notification_id)
     if connection.execute(TRACK, place).rowcount != 1:
         raise IntegrityError(f"the position of {tracking} does not grow")
