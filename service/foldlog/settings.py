@@ -37,6 +37,7 @@ class Limits:
     page_bytes: int = _setting(3 * MIB, "A page or a streamed piece the service sends.", least=1)
     restore_events: int = _setting(1_000_000, "Events in one restore or import.", least=1)
     restore_bytes: int = _setting(4 * 1024 * MIB, "Bytes of one restore or import.", least=1)
+    attachment_bytes: int = _setting(4 * 1024 * MIB, "An attachment.", least=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,19 @@ class Settings:
         "",
         "A direct PostgreSQL address for LISTEN where database_url goes through a pooler;"
         " empty means database_url.",
+    )
+    object_directory: str = _setting(
+        "",
+        "The directory of large attachments, which several processes may share; empty means beside"
+        " the SQLite file, and with PostgreSQL none, so that large ones are refused.",
+    )
+    object_inline_bytes: int = _setting(
+        256 * KIB, "The largest attachment that is kept in the database.", least=0
+    )
+    object_grace_s: float = _setting(
+        86_400.0,
+        "Seconds for which an attachment that was put or asked for is not collected, named or not;"
+        " to be longer than any write takes.",
     )
     address_file: str = _setting(
         "", "A file to write the served address to, once it is served; empty means none."

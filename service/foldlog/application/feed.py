@@ -61,9 +61,9 @@ class Feed:
         if not self._services.is_exclusive:
             self._services.store.recorder.notify()
 
-    async def indexed(self) -> None:
-        """Wait until the index has passed what this process wrote before the call."""
-        wanted = self._own
+    async def indexed(self, notification_id: int = 0) -> None:
+        """Wait until the index has passed what this process wrote before the call, and a row."""
+        wanted = max(self._own, notification_id)
         self._urgent.set()
         self._hint.set()
         try:

@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from eventsourcing.persistence import IntegrityError
@@ -29,6 +29,9 @@ from foldlog.core.errors import (
 )
 from foldlog.internal.v1.storage_pb2 import Envelope
 from foldlog.persistence.store import Store
+
+if TYPE_CHECKING:
+    from foldlog.application.attachments import Attachments
 
 MAX_ATTEMPTS = 100
 
@@ -95,6 +98,7 @@ class Services:
     readers: Readers
     committer: Committer
     on_stored: Callable[[Lane, Sequence[Session.Event], int], None]
+    objects: Attachments
 
     @property
     def is_exclusive(self) -> bool:
@@ -180,7 +184,10 @@ class Lane:
             for event in journal:
                 if event.seq >= fold.next_seq:
                     fold.take(event)
-            self.fold, self._opened, self._journal = fold, None, None
+            self._opened = None
+            # A restore writes beside the committer: its events are in no journal.
+            if fold.next_seq == self.head.next_seq:
+                self.fold, self._journal = fold, None
 
     async def opened(self) -> None:
         """Read the session from the store if this process does not know it."""
@@ -366,6 +373,8 @@ class Lane:
     def _on_failed(self, error: Exception) -> None:
         """Put everything decided on the failed commit back, and begin again from the store."""
         self._generation += 1
+        # The head that ran ahead may stand at the very version that another process reached.
+        self._is_spoilt = True
         for write, _ in reversed(self._flying):
             write.attempts += 1
             write.is_prepared = False
@@ -409,7 +418,7 @@ class Lane:
             return
         if not self.services.is_exclusive:
             await self._catch_up()
-        write.is_confirmed = True
+        write.is_confirmed, self._is_spoilt = True, True
 
     async def _recover(self, error: Exception) -> None:
         """After a failed commit: see what the store has, then go on.

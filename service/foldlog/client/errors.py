@@ -5,6 +5,7 @@ from __future__ import annotations
 from foldlog.core.errors import (
     AttachmentCorruptError,
     AttachmentNotFoundError,
+    AttachmentUnknownError,
     EmptyRangeError,
     EntryNotLiveError,
     EventCorruptError,
@@ -76,6 +77,7 @@ class ClientClosedError(FoldlogError):
 __all__ = [
     "AttachmentCorruptError",
     "AttachmentNotFoundError",
+    "AttachmentUnknownError",
     "ClientClosedError",
     "ConnectionLostError",
     "DeadlineExceededError",

@@ -198,6 +198,12 @@ class AttachmentNotFoundError(FoldlogError):
     sha256: str
 
 
+class AttachmentUnknownError(AttachmentNotFoundError):
+    """No attachment of this digest is stored: it was asked for, not named by an event."""
+
+    reason = "ATTACHMENT_UNKNOWN"
+
+
 class RequestIdReusedError(FoldlogError):
     """The request id was used for another request."""
 

@@ -67,11 +67,20 @@ def _validate_part(part: Part, path: str, tool_calls: int, max_json_depth: int) 
 
 
 def _validate_attachment(part: AttachmentPart, path: str) -> None:
-    if len(part.sha256) != SHA256_BYTES:
-        wrong = f"has {len(part.sha256)} bytes, not {SHA256_BYTES}"
-        raise InvalidFieldError.of(f"{path}.sha256", wrong)
-    if _MEDIA_TYPE.fullmatch(part.media_type) is None:
-        raise InvalidFieldError.of(f"{path}.media_type", "is not of the form type/subtype")
+    validate_sha256(part.sha256, f"{path}.sha256")
+    validate_media_type(part.media_type, f"{path}.media_type")
+
+
+def validate_sha256(digest: bytes, path: str) -> None:
+    """Raise InvalidFieldError unless a digest has its 32 bytes."""
+    if len(digest) != SHA256_BYTES:
+        raise InvalidFieldError.of(path, f"has {len(digest)} bytes, not {SHA256_BYTES}")
+
+
+def validate_media_type(media_type: str, path: str) -> None:
+    """Raise InvalidFieldError unless a media type has the form of one."""
+    if _MEDIA_TYPE.fullmatch(media_type) is None:
+        raise InvalidFieldError.of(path, "is not of the form type/subtype")
 
 
 def validate_replace(range_: PositionRange, own_seq: int) -> None:

@@ -44,6 +44,23 @@ class PoolExhausted(OperationalError):
     """Too many callers wait for a connection; nothing was sent."""
 
 
+class ObjectDamagedError(PersistenceError):
+    """A stored attachment is not what its digest says."""
+
+    def __init__(self, sha256: bytes) -> None:
+        self.sha256 = sha256
+        super().__init__(f"attachment {sha256.hex()} is damaged")
+
+
+class NoDirectoryError(PersistenceError):
+    """An attachment is too large for the database, and no directory is set."""
+
+    def __init__(self, size_bytes: int, limit_bytes: int) -> None:
+        self.size_bytes = size_bytes
+        self.limit_bytes = limit_bytes
+        super().__init__(f"{size_bytes} bytes need a directory for attachments, and none is set")
+
+
 class SchemaError(PersistenceError):
     """The schema is not the one this release works with; the message says what to run."""
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from foldlog.persistence.checkpoints import CheckpointRecorder
 from foldlog.persistence.index import SessionIndex
+from foldlog.persistence.object_files import ObjectFiles
+from foldlog.persistence.objects import ObjectStore
 from foldlog.persistence.recorder import SessionRecorder
 
 SQLITE = "sqlite:///"
 POSTGRES = ("postgresql://", "postgres://")
+INLINE_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True)
@@ -22,46 +28,71 @@ class Store:
     recorder: SessionRecorder
     checkpoints: CheckpointRecorder
     index: SessionIndex
+    objects: ObjectStore
     close: Callable[[], None]
 
 
 def open_store(
-    database_url: str, *, pool_size: int = 8, reader_threads: int = 4, hint_url: str = ""
+    database_url: str,
+    *,
+    pool_size: int = 8,
+    reader_threads: int = 4,
+    hint_url: str = "",
+    object_directory: str = "",
+    inline_bytes: int = INLINE_BYTES,
 ) -> Store:
     """Open the store that the URL names.
 
     SQLite is created and brought up to date; PostgreSQL must have been migrated, or SchemaError
     says so. `hint_url` is a direct connection, for hints, where `database_url` is a pool's.
+    Attachments of more than `inline_bytes` go to `object_directory`; where that is empty, beside a
+    SQLite file, for SQLite in memory to a temporary directory, and for PostgreSQL nowhere.
     Raises ValueError for a URL of another kind.
     """
     if database_url.startswith(SQLITE):
-        return _open_sqlite(database_url.removeprefix(SQLITE), reader_threads)
+        path = database_url.removeprefix(SQLITE)
+        return _open_sqlite(path, reader_threads, object_directory, inline_bytes)
     if database_url.startswith(POSTGRES):
-        return _open_postgres(database_url, pool_size, hint_url)
+        files = ObjectFiles(Path(object_directory)) if object_directory else None
+        return _open_postgres(database_url, pool_size, hint_url, files, inline_bytes)
     raise ValueError("a database URL begins with sqlite:/// or postgresql://")
 
 
-def _open_sqlite(path: str, readers: int) -> Store:
+def _open_sqlite(path: str, readers: int, object_directory: str, inline_bytes: int) -> Store:
     from foldlog.persistence.sqlite.checkpoints import SQLiteCheckpointRecorder
-    from foldlog.persistence.sqlite.connections import SQLiteConnections
+    from foldlog.persistence.sqlite.connections import MEMORY, SQLiteConnections
     from foldlog.persistence.sqlite.index import SQLiteSessionIndex
+    from foldlog.persistence.sqlite.objects import SQLiteObjectTable
     from foldlog.persistence.sqlite.recorder import SQLiteSessionRecorder
 
     datastore = SQLiteConnections(path, readers)
+    close = datastore.close
+    if not object_directory and path == MEMORY:
+        object_directory = tempfile.mkdtemp(prefix="foldlog-objects-")
+
+        def close() -> None:
+            datastore.close()
+            shutil.rmtree(object_directory, ignore_errors=True)
+
+    files = ObjectFiles(Path(object_directory or f"{path}.objects"))
     return Store(
         "sqlite",
         SQLiteSessionRecorder(datastore),
         SQLiteCheckpointRecorder(datastore),
         SQLiteSessionIndex(datastore),
-        datastore.close,
+        ObjectStore(SQLiteObjectTable(datastore), files, inline_bytes),
+        close,
     )
 
 
-def _open_postgres(url: str, pool_size: int, hint_url: str) -> Store:
+def _open_postgres(
+    url: str, pool_size: int, hint_url: str, files: ObjectFiles | None, inline_bytes: int
+) -> Store:
     # Loading the driver takes time that those without PostgreSQL need not spend.
     from foldlog.persistence.postgres.checkpoints import PostgresCheckpointRecorder
     from foldlog.persistence.postgres.connections import PostgresConnections
     from foldlog.persistence.postgres.index import PostgresSessionIndex
+    from foldlog.persistence.postgres.objects import PostgresObjectTable
     from foldlog.persistence.postgres.recorder import PostgresSessionRecorder
 
     datastore = PostgresConnections(url, pool_size, hint_url)
@@ -70,5 +101,6 @@ def _open_postgres(url: str, pool_size: int, hint_url: str) -> Store:
         PostgresSessionRecorder(datastore),
         PostgresCheckpointRecorder(datastore),
         PostgresSessionIndex(datastore),
+        ObjectStore(PostgresObjectTable(datastore), files, inline_bytes),
         datastore.close,
     )

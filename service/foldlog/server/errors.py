@@ -33,6 +33,7 @@ CODES: dict[type[FoldlogError], grpc.StatusCode] = {
     errors.OpenTurnError: _Code.FAILED_PRECONDITION,
     errors.HasForksError: _Code.FAILED_PRECONDITION,
     errors.AttachmentNotFoundError: _Code.FAILED_PRECONDITION,
+    errors.AttachmentUnknownError: _Code.NOT_FOUND,
     errors.RequestIdReusedError: _Code.ALREADY_EXISTS,
     errors.SessionExistsError: _Code.ALREADY_EXISTS,
     errors.SessionNotFoundError: _Code.NOT_FOUND,

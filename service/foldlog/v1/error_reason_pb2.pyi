@@ -80,6 +80,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """UNAVAILABLE. The server shuts down. Connect again."""
     ERROR_REASON_SLOW_READER: _ErrorReason.ValueType  # 28
     """RESOURCE_EXHAUSTED. A watch reads too slowly; metadata has the seq to go on from. Watch again from there."""
+    ERROR_REASON_ATTACHMENT_UNKNOWN: _ErrorReason.ValueType  # 29
+    """NOT_FOUND. No attachment of this digest is stored; metadata has it. Put it, or ask for another."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reasons. Each says what it means, what causes it, and what to do."""
@@ -142,4 +144,6 @@ ERROR_REASON_SHUTTING_DOWN: ErrorReason.ValueType  # 27
 """UNAVAILABLE. The server shuts down. Connect again."""
 ERROR_REASON_SLOW_READER: ErrorReason.ValueType  # 28
 """RESOURCE_EXHAUSTED. A watch reads too slowly; metadata has the seq to go on from. Watch again from there."""
+ERROR_REASON_ATTACHMENT_UNKNOWN: ErrorReason.ValueType  # 29
+"""NOT_FOUND. No attachment of this digest is stored; metadata has it. Put it, or ask for another."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

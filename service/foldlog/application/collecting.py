@@ -1,0 +1,167 @@
+"""CollectAttachments: deleting what no stored event names any more.
+
+References are noted from the feed, a stretch at a time, when a collection needs them: appending
+costs nothing for them, and a collection reads what was appended since the last one. What is being
+appended meanwhile is safe by its grace: an event's attachments are made young before it is written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from eventsourcing.persistence import IntegrityError, Tracking
+
+from foldlog.application.domain import Session
+from foldlog.application.feed import Feed
+from foldlog.application.lane import Services
+from foldlog.application.rows import Row, RowReader
+from foldlog.core.event import SURFACE_TYPES
+from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
+from foldlog.persistence.object_table import (
+    REFERENCES_NAME,
+    Dropped,
+    ObjectTable,
+    Reference,
+    ReferenceChanges,
+    Surveyed,
+)
+from foldlog.persistence.objects import ObjectStore
+from foldlog.persistence.rows import SessionNotification
+from foldlog.v1.event_pb2 import EventBody
+
+PAGE = 500
+PAGE_BYTES = 8 * 1024 * 1024
+ORPHAN_AFTER_S = 3_600.0
+# How the encoding of every AttachmentRef begins: field 1, 32 bytes long.
+MARK = b"\x0a\x20"
+
+
+@dataclass(slots=True)
+class Collected:
+    """What a collection deleted, or would have."""
+
+    collected_count: int = 0
+    collected_bytes: int = 0
+    examined_count: int = 0
+
+
+class Collecting:
+    """Collects the attachments of a tenant."""
+
+    def __init__(
+        self, services: Services, feed: Feed, objects: ObjectStore, grace_s: float, tenant: str
+    ) -> None:
+        self._services = services
+        self._feed = feed
+        self._objects = objects
+        self._grace_s = grace_s
+        self._tenant = tenant
+
+    @property
+    def _table(self) -> ObjectTable:
+        return self._objects.table
+
+    async def collect(self, dry_run: bool, grace_s: float = 0) -> Collected:
+        """Delete what nothing names and what is older than the grace, the setting's at least."""
+        young_from_ns = time.time_ns() - int(max(grace_s, self._grace_s) * 1e9)
+        run = self._services.readers.run
+        newest = await run(self._services.store.recorder.max_notification_id) or 0
+        await self._feed.indexed(newest)
+        while await run(self._follow, newest):
+            pass
+        found, after = Collected(), b""
+        while page := await run(self._table.survey, self._tenant, after, young_from_ns, PAGE):
+            await run(self._judge, page, young_from_ns, dry_run, found)
+            after = page[-1].sha256
+        if not dry_run:
+            before_s = young_from_ns / 1e9 - ORPHAN_AFTER_S
+            await run(self._objects.remove_unnamed, self._tenant, before_s)
+        return found
+
+    def _follow(self, newest: int) -> bool:
+        """Note the references of the next stretch of the feed. Returns whether there may be more.
+
+        Raises EventCorruptError for a row whose references cannot be told.
+        """
+        recorder = self._services.store.recorder
+        followed = self._table.followed()
+        rows = recorder.select_notifications(
+            followed, PAGE, newest, inclusive_of_start=False, max_bytes=PAGE_BYTES
+        )
+        if not rows:
+            return False
+        changes = changes_of(rows, self._services.history.reader)
+        try:
+            self._table.apply_references(changes, Tracking(REFERENCES_NAME, rows[-1].id))
+        except IntegrityError:
+            return True  # another collection was faster
+        return True
+
+    def _judge(
+        self, page: Sequence[Surveyed], young_from_ns: int, dry_run: bool, found: Collected
+    ) -> None:
+        for each in page:
+            found.examined_count += 1
+            if each.is_young or each.is_named or self._is_forked(each.sha256, young_from_ns):
+                continue
+            if dry_run or self._delete(each, young_from_ns):
+                found.collected_count += 1
+                found.collected_bytes += each.size_bytes
+
+    def _delete(self, found: Surveyed, young_from_ns: int) -> bool:
+        if not self._table.delete(self._tenant, found, young_from_ns):
+            return False
+        self._objects.remove(found.file)
+        return True
+
+    def _is_forked(self, sha256: bytes, young_from_ns: int) -> bool:
+        """Tell whether a dropped row still has its body, for a fork, and so names the attachment."""
+        recorder = self._services.store.recorder
+        named = False
+        for key, version in self._table.dropped_references(self._tenant, sha256, young_from_ns):
+            (row,) = recorder.select_versions(key, [version])
+            if Envelope.FromString(row.state).body:
+                named = True
+            else:
+                self._table.forget_reference(sha256, key, version)
+        return named
+
+
+def changes_of(rows: Sequence[SessionNotification], reader: RowReader) -> ReferenceChanges:
+    """Return what a stretch of the feed says of references."""
+    changes = ReferenceChanges()
+    for stored in rows:
+        row = reader.decode(stored, -1)
+        if row.is_event:
+            changes.added += _added(row, stored.tenant)
+        else:
+            changes.dropped += _dropped(row.ref.aggregate_id, row)
+    return changes
+
+
+def _added(row: Row, tenant: str) -> Iterator[Reference]:
+    envelope = row.envelope
+    for digest in dict.fromkeys(digests_of(envelope)):
+        key, version = row.ref.aggregate_id, row.ref.version
+        yield Reference(tenant, digest, key, version, envelope.seq, envelope.dropped)
+
+
+def digests_of(envelope: Envelope) -> Iterator[bytes]:
+    """Yield the digests of the attachments that an event's row names."""
+    texts = envelope.header_texts
+    yield from filter(None, (texts.system_prompt_sha256, texts.tools_sha256))
+    if envelope.type in SURFACE_TYPES and MARK in envelope.body:
+        message = EventBody.FromString(envelope.body).message
+        for part in message.parts.parts:
+            if part.HasField("attachment"):
+                yield part.attachment.sha256
+
+
+def _dropped(aggregate_id: UUID, row: Row) -> Iterator[Dropped]:
+    if row.topic == Session.HistoryDropped.TOPIC:
+        fact = StoredFact.FromString(row.envelope.body).fact.history_dropped
+        for each in fact.dropped:
+            yield Dropped(aggregate_id, each.first, each.last)

@@ -1,0 +1,143 @@
+"""Putting an attachment: bytes in, in constant memory; a row that names what is durable."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from hashlib import sha256 as new_sha256
+from pathlib import Path
+from threading import Lock
+from typing import BinaryIO
+
+from foldlog.persistence.errors import NoDirectoryError, ObjectDamagedError, UnavailableError
+from foldlog.persistence.object_files import ObjectFiles
+from foldlog.persistence.object_reading import CHUNK_BYTES, OpenObject
+from foldlog.persistence.object_table import ObjectTable, StoredObject
+
+ATTEMPTS = 100
+
+
+class Upload:
+    """Bytes on their way in. Nothing of them stays unless it is finished. Blocking.
+
+    Up to `inline_bytes` they go into the row, beyond into a file.
+    """
+
+    def __init__(
+        self, table: ObjectTable, files: ObjectFiles | None, inline_bytes: int, tenant: str
+    ) -> None:
+        self._table = table
+        self._files = files
+        self._inline_bytes = inline_bytes
+        self._tenant = tenant
+        self._digest = new_sha256()
+        self._pending = bytearray()
+        self._chunks = bytearray()
+        self._file: tuple[Path, BinaryIO] | None = None
+        self._published: str | None = None
+        # Whoever gives up may close while a write is still under way.
+        self._lock = Lock()
+        self.size_bytes = 0
+
+    @property
+    def sha256(self) -> bytes:
+        """The digest of the bytes so far."""
+        return self._digest.digest()
+
+    def write(self, data: bytes) -> None:
+        """Take the next bytes. Raises NoDirectoryError for more than the database is to hold."""
+        with self._lock:
+            self._digest.update(data)
+            self._pending += data
+            self.size_bytes += len(data)
+            if self.size_bytes > self._inline_bytes:
+                self._write_chunks()
+
+    def _write_chunks(self) -> None:
+        if self._file is None:
+            if self._files is None:
+                raise NoDirectoryError(self.size_bytes, self._inline_bytes)
+            self._file = self._files.begin()
+        while len(self._pending) >= CHUNK_BYTES:
+            self._write_chunk(self._file[1])
+
+    def _write_chunk(self, file: BinaryIO) -> None:
+        chunk = bytes(self._pending[:CHUNK_BYTES])
+        del self._pending[:CHUNK_BYTES]
+        self._chunks += new_sha256(chunk).digest()
+        try:
+            file.write(chunk)
+        except OSError as error:
+            raise UnavailableError(f"an attachment cannot be written: {error.strerror}") from error
+
+    def finish(self) -> tuple[bytes, bool]:
+        """Store the bytes unless they are there; return (digest, whether they were, whole)."""
+        with self._lock:
+            for _ in range(ATTEMPTS):
+                existed = self._settled()
+                if existed is not None:
+                    return self.sha256, existed
+        raise UnavailableError("an attachment changes with each attempt to put it")
+
+    def _settled(self) -> bool | None:
+        """Store the bytes, or find them, or return None if somebody else changed what is there."""
+        table, tenant = self._table, self._tenant
+        known = table.find(tenant, self.sha256)
+        if known is None:
+            return False if self._write(partial(table.insert, tenant)) else None
+        if self._is_whole(known):
+            return True if table.touch(tenant, [self.sha256], time.time_ns()) else None
+        if not self._write(partial(table.replace, tenant, known)):
+            return None
+        self._remove(known.file)
+        return False
+
+    def _is_whole(self, known: StoredObject) -> bool:
+        try:
+            with OpenObject(known, self._files) as opened:
+                return opened.is_whole()
+        except ObjectDamagedError:
+            return False
+
+    def _write(self, write: Callable[[StoredObject], bool]) -> bool:
+        stored = self._stored()
+        # Should it fail, nobody knows whether a row names the file now: then the file stays.
+        self._published = None
+        if write(stored):
+            return True
+        self._published = stored.file
+        return False
+
+    def _stored(self) -> StoredObject:
+        """Return the row to write. Its file is durable before."""
+        now_ns = time.time_ns()
+        if self._file is not None:
+            self._published = self._publish(*self._file)
+        data = None if self._published else bytes(self._pending)
+        about = (self.sha256, self.size_bytes, now_ns, now_ns)
+        return StoredObject(*about, self._published, bytes(self._chunks), data)
+
+    def _publish(self, path: Path, file: BinaryIO) -> str:
+        assert self._files is not None
+        if self._pending:
+            self._write_chunk(file)
+        name = self._files.publish(path, file, self._tenant, self.sha256)
+        self._file = None
+        return name
+
+    def close(self) -> None:
+        """Forget what was not finished."""
+        with self._lock:
+            self._remove(self._published)
+            if self._file is not None:
+                path, file = self._file
+                with suppress(OSError):
+                    file.close()
+                path.unlink(missing_ok=True)
+                self._file = None
+
+    def _remove(self, file: str | None) -> None:
+        if file is not None and self._files is not None:
+            self._files.remove(file)

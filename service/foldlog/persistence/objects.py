@@ -1,0 +1,73 @@
+"""Attachments: small ones in the database, larger ones in a directory; verified both ways.
+
+A large one is kept with the SHA-256 of each of its chunks, so that every piece is verified before
+it is sent, and a range costs the chunks that it touches.
+"""
+
+from __future__ import annotations
+
+from foldlog.persistence.errors import ObjectDamagedError
+from foldlog.persistence.object_files import ObjectFiles
+from foldlog.persistence.object_reading import OpenObject
+from foldlog.persistence.object_table import ObjectTable
+from foldlog.persistence.object_upload import Upload
+
+NAMES_AT_ONCE = 500
+ANY_SIZE = 2**62
+
+
+class ObjectStore:
+    """Puts and gets attachments. Blocking; any thread may call it."""
+
+    def __init__(self, table: ObjectTable, files: ObjectFiles | None, inline_bytes: int) -> None:
+        self.table = table
+        self._files = files
+        self._inline_bytes = inline_bytes
+        if files is not None:
+            files.remove_abandoned()
+
+    def upload(self, tenant: str) -> Upload:
+        """Begin to put bytes. Whoever begins closes."""
+        return Upload(self.table, self._files, self._inline_bytes, tenant)
+
+    def put_bytes(self, tenant: str, data: bytes) -> bytes:
+        """Put bytes and return their digest. Without a directory the row takes them all."""
+        inline_bytes = ANY_SIZE if self._files is None else self._inline_bytes
+        upload = Upload(self.table, self._files, inline_bytes, tenant)
+        try:
+            upload.write(data)
+            return upload.finish()[0]
+        finally:
+            upload.close()
+
+    def open(self, tenant: str, sha256: bytes) -> OpenObject | None:
+        """Open an attachment, if it is stored. Whoever opens closes.
+
+        Raises ObjectDamagedError if its file is lost.
+        """
+        while (stored := self.table.find(tenant, sha256)) is not None:
+            try:
+                return OpenObject(stored, self._files)
+            except ObjectDamagedError:
+                # Healed or collected since the row was read, unless the row is the same.
+                if self.table.find(tenant, sha256) == stored:
+                    raise
+        return None
+
+    def remove(self, file: str | None) -> None:
+        """Remove the file that a deleted row named."""
+        if file is not None and self._files is not None:
+            self._files.remove(file)
+
+    def remove_unnamed(self, tenant: str, before_s: float) -> None:
+        """Remove files that no row names: a crash may leave one. Recent ones stay."""
+        if self._files is None:
+            return
+        self._files.remove_abandoned()
+        for names in self._files.old_names(tenant, before_s):
+            ordered = sorted(names)
+            for start in range(0, len(ordered), NAMES_AT_ONCE):
+                part = ordered[start : start + NAMES_AT_ONCE]
+                named = self.table.files(tenant, sorted({names[name] for name in part}))
+                for name in set(part) - named:
+                    self._files.remove(name)
