@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from foldlog.application.checkpoint import origin_of
 from foldlog.application.domain import RequestKey, RowSpec, Segment, Session, build, turns_to
@@ -24,12 +25,16 @@ from foldlog.core.errors import (
     WriterEpochRequiredError,
 )
 from foldlog.core.event import EventType, PositionRange
+from foldlog.core.message import Message
 from foldlog.core.pairing import unanswered, unpaired_by
 from foldlog.core.surface import Surface
+from foldlog.core.trim import require_trim
 from foldlog.core.turns import TurnState
 from foldlog.core.validation import validate_replace
 from foldlog.internal.v1.storage_pb2 import Envelope, Origin, StoredFact
 from foldlog.v1 import event_pb2 as pb
+
+Originals = Mapping[RowRef, Message]
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,13 +284,17 @@ def append(
     guard: Guard,
     fold: Fold | None,
     *,
+    originals: Originals = MappingProxyType({}),
     require_balanced: bool = False,
     validate_only: bool = False,
 ) -> Decided:
-    """Append a batch, each event judged after the ones before it. Replaces need the fold."""
+    """Append a batch, each event judged after the ones before it. Replaces need the fold.
+
+    Trims need the messages of the stored results that they replace, `originals`.
+    """
     require_session(head, session_id)
     require_guard(head, guard)
-    placing = Placing(head, fold, require_balanced)
+    placing = Placing(head, fold, require_balanced, originals)
     specs = [placing.place(index, event) for index, event in enumerate(batch)]
     mark_steps(specs, head.next_seq + len(batch))
     answer = Appended(head.next_seq, head.next_seq + len(batch), tuple(placing.outcomes))
@@ -303,10 +312,23 @@ def mark_steps(specs: Sequence[RowSpec], next_seq: int) -> None:
 
 
 class Placing:
-    """Places a batch's events on the surface one by one, the real one untouched."""
+    """Places a batch's events on the surface one by one, the real one untouched.
 
-    def __init__(self, head: Session, fold: Fold | None, require_balanced: bool) -> None:
+    A trim is held to the message of the result it replaces, which is in the batch or among the
+    originals. Without originals, None, it is only noted in `trimmed` which stored ones are needed.
+    """
+
+    def __init__(
+        self,
+        head: Session,
+        fold: Fold | None,
+        require_balanced: bool,
+        originals: Originals | None = MappingProxyType({}),
+    ) -> None:
         self._head = head
+        self._originals = originals
+        self._placed: dict[RowRef, Message] = {}
+        self.trimmed: list[RowRef] = []
         self._surface: Surface[Live] | None = fold.surface.copy() if fold else None
         self._require_balanced = require_balanced
         self.outcomes: list[ReplaceOutcome] = []
@@ -322,6 +344,9 @@ class Placing:
         if event.message is not None:
             if event.replace is not None:
                 range_ = self._resolved(event, seq, index)
+                if event.trim:
+                    self._judge_trim(event.message, range_, index)
+            self._placed[row] = event.message
             live = live_of(event.message, seq, seq if range_ is None else range_.start, row)
             self._stand(index, live, range_, envelope)
         self.passed.append(Passed(seq, event.type, row, live, range_))
@@ -340,6 +365,29 @@ class Placing:
         if not event.allow_empty:
             self._surface.require_shadowed(range_)
         return range_
+
+    def _judge_trim(self, trim: Message, range_: PositionRange, index: int) -> None:
+        assert self._surface is not None
+        covered = self._surface.entries[self._surface.covered(range_.start, range_.stop)]
+        try:
+            if len(covered) != 1:
+                wrong = f"a trim replaces one result; the range covers {len(covered)} messages"
+                raise InvalidFieldError.of("replace.trim", wrong)
+            trimmed = self._message_of(covered[0].row)
+            if trimmed is not None:
+                require_trim(trimmed, trim)
+        except InvalidFieldError as error:
+            raise error.within(f"events[{index}]") from None
+
+    def _message_of(self, row: RowRef) -> Message | None:
+        if row in self._placed:
+            return self._placed[row]
+        if self._originals is None:
+            self.trimmed.append(row)
+            return None
+        if row not in self._originals:
+            raise InvalidFieldError.of("replace.trim", "only AppendEvents takes a trim")
+        return self._originals[row]
 
     def _stand(
         self, index: int, live: Live, range_: PositionRange | None, envelope: Envelope

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from google.protobuf.message import DecodeError
@@ -59,6 +59,7 @@ class Incoming:
     allow_empty: bool = False
     message: Message | None = None
     rewind_to: int | None = None
+    trim: bool = False
 
 
 def incoming_events(events: Sequence[RawNewEvent], limits: Limits) -> list[Incoming]:
@@ -85,13 +86,23 @@ def _incoming(event: RawNewEvent, path: str, limits: Limits) -> Incoming:
         raise InvalidFieldError.of(f"{path}.body.rewind", "rewinds are written by RewindSession")
     if type_ is EventType.REQUEST:
         raise InvalidFieldError.of(f"{path}.body.request", "requests are kept by RecordRequest")
-    replace, allow_empty = None, False
-    if event.HasField("replace"):
-        if message is None:
-            raise InvalidFieldError.of(f"{path}.replace", "only a surface event can replace")
-        replace, allow_empty = _range(event.replace, f"{path}.replace"), event.replace.allow_empty
     time = time_of(event.time, f"{path}.time") if event.HasField("time") else None
-    return Incoming(type_, event.body, time, replace, allow_empty, message)
+    incoming = Incoming(type_, event.body, time, message=message)
+    return _replacing(incoming, event, path) if event.HasField("replace") else incoming
+
+
+def _replacing(incoming: Incoming, event: RawNewEvent, path: str) -> Incoming:
+    stated = event.replace
+    if incoming.message is None:
+        raise InvalidFieldError.of(f"{path}.replace", "only a surface event can replace")
+    if stated.trim and incoming.type is not EventType.TOOL_RESULT:
+        raise InvalidFieldError.of(f"{path}.replace.trim", "only a tool result trims another")
+    return replace(
+        incoming,
+        replace=_range(stated, f"{path}.replace"),
+        allow_empty=stated.allow_empty,
+        trim=stated.trim,
+    )
 
 
 def judged_body(
@@ -166,7 +177,7 @@ def _judge_one_shot(sent: SentRequest, limits: Limits) -> None:
     if one_shot.parameters_json:
         parameters = Header(parameters_json=one_shot.parameters_json)
         _within("one_shot", validate_header, parameters, limits.json_depth)
-    ends = [name for name in ("first_seq", "last_seq") if one_shot.HasField(name)]  # type: ignore[arg-type]
+    ends = [name for name in ("first_seq", "last_seq") if one_shot.HasField(name)]
     if len(ends) == 1:
         raise InvalidFieldError.of("one_shot", "first_seq and last_seq go together")
     if ends and not 0 <= one_shot.first_seq <= one_shot.last_seq < sent.built_at_next_seq:
@@ -186,12 +197,12 @@ def _within(prefix: str, judge: object, *args: object, **kwargs: object) -> None
         raise error.within(prefix) from None
 
 
-def _range(replace: Replace, path: str) -> PositionRange | ByEntries:
-    match replace.WhichOneof("range"):
+def _range(stated: Replace, path: str) -> PositionRange | ByEntries:
+    match stated.WhichOneof("range"):
         case "positions":
-            return PositionRange(replace.positions.start, replace.positions.stop)
+            return PositionRange(stated.positions.start, stated.positions.stop)
         case "entries":
-            return ByEntries(replace.entries.first_seq, replace.entries.last_seq)
+            return ByEntries(stated.entries.first_seq, stated.entries.last_seq)
         case _:
             raise InvalidFieldError.of(f"{path}.range", "positions or entries are required")
 

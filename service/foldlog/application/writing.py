@@ -19,6 +19,7 @@ from foldlog.application.lane import Decided, Lane, Services, Write
 from foldlog.application.lanes import Lanes
 from foldlog.application.rows import Row
 from foldlog.application.seal import GENESIS
+from foldlog.application.trimming import Ground, ground_of
 from foldlog.core.canonical import check_free_json
 from foldlog.core.errors import HistoryDroppedError
 from foldlog.core.validation import (
@@ -184,14 +185,18 @@ class Writing:
         self.judge_session_id(session_id)
         needs_fold = any(event.replace is not None for event in batch)
 
-        def decide(head: Session, fold: Fold | None) -> Decided:
+        async def ground(lane: Lane) -> Ground:
+            return await ground_of(lane, batch)
+
+        def decide(head: Session, ground: Ground | None) -> Decided:
             return decisions.append(
                 head,
                 self.call(request),
                 session_id,
                 batch,
                 guard,
-                fold,
+                ground.fold if ground else None,
+                originals=ground.originals if ground else {},
                 require_balanced=require_balanced,
                 validate_only=validate_only,
             )
@@ -200,7 +205,7 @@ class Writing:
             rows = await self.answered_rows(lane, answered)
             return decisions.appended_from([row.envelope for row in rows])
 
-        prepare = self._services.objects.preparing(batch, _fold if needs_fold else None)
+        prepare = self._services.objects.preparing(batch, ground if needs_fold else None)
         return Write(request, decide, replay, prepare)
 
     async def rewind(
@@ -352,10 +357,6 @@ def contributing(spans: Sequence[Segment]) -> list[Segment]:
 
 async def _nothing(_: Lane, __: Answered) -> None:
     """Replay a write whose answer is the head itself."""
-
-
-async def _fold(lane: Lane) -> Fold:
-    return await lane.current_fold()
 
 
 def _described(what: str, labels: Mapping[str, str], metadata_json: str) -> list[bytes]:

@@ -1,0 +1,62 @@
+"""What a batch with replaces is judged on: the fold, and the results that its trims replace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from foldlog.application.decisions import Placing
+from foldlog.application.domain import Session
+from foldlog.application.fold import Fold, RowRef
+from foldlog.application.incoming import Incoming
+from foldlog.application.lane import Lane
+from foldlog.application.rows import RowReader
+from foldlog.codec import message_from_proto
+from foldlog.core.errors import FoldlogError
+from foldlog.core.message import Message
+from foldlog.v1.event_pb2 import EventBody
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """A fold, and the messages of stored results that a batch trims."""
+
+    fold: Fold
+    originals: Mapping[RowRef, Message] = field(default_factory=dict)
+
+
+async def ground_of(lane: Lane, batch: Sequence[Incoming]) -> Ground:
+    """Return what the batch is judged on, all of one moment: nothing of the lane is in flight."""
+    while True:
+        fold, version = await lane.current_fold(), lane.head.version
+        wanted = _trimmed_rows(lane.head, fold, batch)
+        if not wanted:
+            return Ground(fold)
+        services = lane.services
+        originals = await services.readers.run(_messages, services.history.reader, wanted)
+        if lane.head.version == version:  # else another process wrote while rows were read
+            return Ground(fold, originals)
+
+
+def _trimmed_rows(head: Session, fold: Fold, batch: Sequence[Incoming]) -> list[RowRef]:
+    if not any(event.trim for event in batch):
+        return []
+    placing = Placing(head, fold, require_balanced=False, originals=None)
+    try:
+        for index, event in enumerate(batch):
+            placing.place(index, event)
+    except FoldlogError:
+        return []  # the decision says so, after what comes before it
+    return placing.trimmed
+
+
+def _messages(reader: RowReader, rows: Iterable[RowRef]) -> dict[RowRef, Message]:
+    wanted: dict[UUID, list[int]] = {}
+    for row in rows:
+        wanted.setdefault(row.aggregate_id, []).append(row.version)
+    return {
+        row.ref: message_from_proto(EventBody.FromString(row.envelope.body).message)
+        for aggregate_id, versions in wanted.items()
+        for row in reader.some(aggregate_id, versions)
+    }
