@@ -19,12 +19,15 @@ from foldlog.core.errors import (
     InvalidFieldError,
     TooLargeError,
 )
+from foldlog.core.event import SURFACE_TYPES
 from foldlog.core.message import AttachmentPart, Message
+from foldlog.internal.v1.storage_pb2 import Envelope
 from foldlog.persistence.errors import NoDirectoryError, ObjectDamagedError
 from foldlog.persistence.object_reading import OpenObject
 from foldlog.persistence.object_upload import Upload
 from foldlog.persistence.objects import ObjectStore
 from foldlog.settings import Settings
+from foldlog.v1.event_pb2 import EventBody
 
 if TYPE_CHECKING:
     from foldlog.application.lane import Lane
@@ -35,6 +38,8 @@ AT_ONCE = 500
 # An attachment that is asked for is made young again once this part of its grace has passed, so
 # that not every request for it writes.
 FRESH_PART = 8
+# How the encoding of every AttachmentRef begins: field 1, 32 bytes long.
+MARK = b"\x0a\x20"
 
 Prepare = Callable[["Lane"], Coroutine[Any, Any, Any]]
 
@@ -65,6 +70,17 @@ def named_by(batch: Sequence[Incoming]) -> list[Named]:
         if event.message is not None and isinstance(event.message.content, tuple)
         for named in named_in(event.message, f"events[{index}].body.message")
     ]
+
+
+def digests_of(envelope: Envelope) -> Iterator[bytes]:
+    """Yield the digests of the attachments that an event's row names."""
+    texts = envelope.header_texts
+    yield from filter(None, (texts.system_prompt_sha256, texts.tools_sha256))
+    if envelope.type in SURFACE_TYPES and MARK in envelope.body:
+        message = EventBody.FromString(envelope.body).message
+        for part in message.parts.parts:
+            if part.HasField("attachment"):
+                yield part.attachment.sha256
 
 
 @contextmanager
@@ -110,11 +126,12 @@ class Attachments:
 
         A digest and a size that are given are compared. Memory stays constant whatever the size.
         """
-        require_size("header.size_bytes", size_bytes or 0, self._limit_bytes)
+        self.judge_size(size_bytes or 0, "header.size_bytes")
         upload = self.upload()
         try:
             async for piece in _gathered(pieces):
-                self._judge_size(upload.size_bytes + len(piece), size_bytes)
+                _judge_so_far(upload.size_bytes + len(piece), size_bytes)
+                self.judge_size(upload.size_bytes + len(piece), "data")
                 await self._run(upload.write, piece)
             _judge_whole(upload, sha256, size_bytes)
             digest, existed = await self._run(upload.finish)
@@ -126,10 +143,9 @@ class Attachments:
         """Begin to put bytes on a thread of the caller's own."""
         return self._objects.upload(self._tenant)
 
-    def _judge_size(self, size: int, stated: int | None) -> None:
-        require_size("data", size, self._limit_bytes)
-        if stated is not None and size > stated:
-            raise InvalidFieldError.of("header.size_bytes", f"more than {stated} bytes came")
+    def judge_size(self, size_bytes: int, path: str) -> None:
+        """Raise TooLargeError for more than an attachment may have."""
+        require_size(path, size_bytes, self._limit_bytes)
 
     async def put_bytes(self, data: bytes) -> bytes:
         """Store bytes of the service's own, which are not many, and return their digest.
@@ -257,6 +273,11 @@ async def _gathered(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             yield bytes(waiting)
             waiting.clear()
     yield bytes(waiting)
+
+
+def _judge_so_far(size: int, stated: int | None) -> None:
+    if stated is not None and size > stated:
+        raise InvalidFieldError.of("header.size_bytes", f"more than {stated} bytes came")
 
 
 def _judge_whole(upload: Upload, sha256: bytes, size_bytes: int | None) -> None:

@@ -14,11 +14,11 @@ from uuid import UUID
 
 from eventsourcing.persistence import IntegrityError, Tracking
 
+from foldlog.application.attachments import digests_of
 from foldlog.application.domain import Session
 from foldlog.application.feed import Feed
 from foldlog.application.lane import Services
 from foldlog.application.rows import Row, RowReader
-from foldlog.core.event import SURFACE_TYPES
 from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
 from foldlog.persistence.object_table import (
     REFERENCES_NAME,
@@ -30,13 +30,10 @@ from foldlog.persistence.object_table import (
 )
 from foldlog.persistence.objects import ObjectStore
 from foldlog.persistence.rows import SessionNotification
-from foldlog.v1.event_pb2 import EventBody
 
 PAGE = 500
 PAGE_BYTES = 8 * 1024 * 1024
 ORPHAN_AFTER_S = 3_600.0
-# How the encoding of every AttachmentRef begins: field 1, 32 bytes long.
-MARK = b"\x0a\x20"
 
 
 @dataclass(slots=True)
@@ -118,7 +115,7 @@ class Collecting:
         return True
 
     def _is_forked(self, sha256: bytes, young_from_ns: int) -> bool:
-        """Tell whether a dropped row still has its body, for a fork, and so names the attachment."""
+        """Tell whether a dropped row still has its body for a fork, and so names it."""
         recorder = self._services.store.recorder
         named = False
         for key, version in self._table.dropped_references(self._tenant, sha256, young_from_ns):
@@ -147,17 +144,6 @@ def _added(row: Row, tenant: str) -> Iterator[Reference]:
     for digest in dict.fromkeys(digests_of(envelope)):
         key, version = row.ref.aggregate_id, row.ref.version
         yield Reference(tenant, digest, key, version, envelope.seq, envelope.dropped)
-
-
-def digests_of(envelope: Envelope) -> Iterator[bytes]:
-    """Yield the digests of the attachments that an event's row names."""
-    texts = envelope.header_texts
-    yield from filter(None, (texts.system_prompt_sha256, texts.tools_sha256))
-    if envelope.type in SURFACE_TYPES and MARK in envelope.body:
-        message = EventBody.FromString(envelope.body).message
-        for part in message.parts.parts:
-            if part.HasField("attachment"):
-                yield part.attachment.sha256
 
 
 def _dropped(aggregate_id: UUID, row: Row) -> Iterator[Dropped]:

@@ -1,6 +1,7 @@
 """The lines of an export: readable fields, and the body as it is stored.
 
-A file is a header line, a line per event in the order of the log, and an end line. `event` is the
+A file is a header line, a line per event in the order of the log, and an end line; if it was asked
+for with attachments, each stands before the first event that names it, in pieces of a line each. `event` is the
 body in protobuf's JSON form for people; `body` is its bytes in base64 and decides.
 """
 
@@ -80,6 +81,21 @@ def event_line(envelope: Envelope) -> bytes:
         fields["event"] = readable(envelope.body)
         fields["body"] = b64encode(envelope.body).decode()
     return line(fields)
+
+
+def attachment_line(sha256: bytes, size_bytes: int, offset: int, data: bytes) -> bytes:
+    """Return the line of a piece of an attachment. Its pieces follow one another."""
+    encoded = b64encode(data).decode()
+    return line(
+        {
+            "attachment": {
+                "sha256": sha256.hex(),
+                "size_bytes": size_bytes,
+                "offset": offset,
+                "data": encoded,
+            }
+        }
+    )
 
 
 def readable(body: bytes) -> dict[str, Any]:

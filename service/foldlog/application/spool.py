@@ -6,12 +6,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from foldlog.application.attachments import Attachments, Named, named_in
 from foldlog.application.fold import Fold, Live, Passed, RowRef
 from foldlog.application.incoming import judged_body, time_of
 from foldlog.application.rows import live_of
 from foldlog.codec import message_from_proto
 from foldlog.core.active import active_path
-from foldlog.core.errors import InvalidFieldError, TooLargeError
+from foldlog.core.errors import AttachmentNotFoundError, InvalidFieldError, TooLargeError
 from foldlog.core.event import SURFACE_TYPES, EventType, PositionRange, Record
 from foldlog.core.validation import validate_replace
 from foldlog.internal.v1.raw_pb2 import RawEvent
@@ -40,6 +41,8 @@ class Spool:
         self._request_starts: list[int] = []
         self._request_ids: set[str] = set()
         self._size = 0
+        self._named: list[Named] = []
+        self._missing: AttachmentNotFoundError | None = None
         self.count = 0
         self.first_seq = -1
         self.last_seq = -1
@@ -54,6 +57,23 @@ class Spool:
     def close(self) -> None:
         """Forget the events."""
         self._file.close()
+
+    async def judge_attachments(self, objects: Attachments) -> None:
+        """Look for the attachments that the events added since the last call name.
+
+        What is missing is told by `require_attachments`: a request that was answered before is not
+        to be refused.
+        """
+        named, self._named = self._named, []
+        try:
+            await objects.require(named)
+        except AttachmentNotFoundError as error:
+            self._missing = self._missing or error
+
+    def require_attachments(self) -> None:
+        """Raise AttachmentNotFoundError if an event names an attachment that is not stored."""
+        if self._missing is not None:
+            raise self._missing
 
     def add(self, event: RawEvent, path: str) -> None:
         """Judge an event and keep it. Raises InvalidFieldError or TooLargeError naming the path."""
@@ -77,7 +97,9 @@ class Spool:
 
     def _judged_type(self, event: RawEvent, path: str) -> int:
         if not event.dropped:
-            _, type_, _ = judged_body(event.body, path, self._limits)
+            _, type_, message = judged_body(event.body, path, self._limits)
+            if message is not None:
+                self._named.extend(named_in(message, f"{path}.body.message"))
             return type_
         if int(event.type) not in SURFACE_TYPES:
             raise InvalidFieldError.of(f"{path}.dropped", "only surface events can be dropped")

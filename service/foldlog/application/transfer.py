@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from foldlog.application import decisions, exporting
+from foldlog.application.attached import AttachmentsIn, AttachmentsOut
 from foldlog.application.checkpoint import origin_of
 from foldlog.application.decisions import Guard
 from foldlog.application.domain import (
@@ -53,6 +55,7 @@ class File:
     """An export as it is read: lines in, events spooled."""
 
     spool: Spool
+    attached: AttachmentsIn
     rest: bytes = b""
     lines: int = 0
     header: dict[str, Any] | None = None
@@ -94,8 +97,12 @@ class File:
         elif self.end is not None:
             raise InvalidFieldError.of(f"line {self.lines}", "it stands after the end line")
         elif "end" in fields:
+            self.attached.require_whole(self.lines)
             self.end = fields
+        elif "attachment" in fields:
+            self.attached.take(fields["attachment"], self.lines)
         else:
+            self.attached.require_whole(self.lines)
             event = exporting.event_from(fields, self.lines)
             self.spool.add(event, f"line {self.lines}")
 
@@ -177,6 +184,7 @@ class Transfer:
             def check(head: Session) -> None:
                 decisions.require_session(head, session_id)
                 decisions.require_guard(head, guard)
+                spool.require_attachments()
                 if spool.first_seq < head.next_seq:
                     raise SeqBehindHeadError(seq=spool.first_seq, next_seq=head.next_seq)
 
@@ -200,6 +208,7 @@ class Transfer:
         async for events in batches:
             first = spool.count
             await self._services.readers.run(_add, spool, events, first, digest)
+            await spool.judge_attachments(self._services.objects)
         if not spool.count:
             raise InvalidFieldError.of("batch.events", "at least one event is required")
         return digest.value()
@@ -256,8 +265,11 @@ class Transfer:
         newest = await self._services.readers.run(recorder.max_notification_id)
         self._services.on_stored(lane, (), newest or 0)
 
-    async def export(self, session_id: str) -> AsyncIterator[bytes]:
-        """Yield a session's file in pieces."""
+    async def export(self, session_id: str, with_attachments: bool = False) -> AsyncIterator[bytes]:
+        """Yield a session's file in pieces.
+
+        With attachments, raises AttachmentUnknownError or AttachmentCorruptError in their place.
+        """
         head = await self._reading.head(session_id)
         spans, next_seq = spans_of(head), head.next_seq
         piece = exporting.header_line(
@@ -265,9 +277,10 @@ class Transfer:
         )
         count = 0
         walk = self._reading.walk_from(spans, 0)
-        while lines := await self._services.readers.run(_lines, walk):
-            count += len(lines)
-            for each in lines:
+        rest = _lines(walk, AttachmentsOut(self._services.objects) if with_attachments else None)
+        while lines := await self._services.readers.run(_some, rest):
+            count += sum(is_event for is_event, _ in lines)
+            for _, each in lines:
                 piece += each
                 if len(piece) >= PIECE_BYTES:
                     yield piece
@@ -278,13 +291,16 @@ class Transfer:
         self, session_id: str, request_id: str, data: AsyncIterator[bytes]
     ) -> tuple[Session, int]:
         """Make a session from a file and return (its head, how many events it has)."""
-        file = File(Spool(self._limits))
+        objects = self._services.objects
+        file = File(Spool(self._limits), AttachmentsIn(objects))
         try:
             digest = _Content()
             async for part in data:
                 digest.add(part)
                 await self._services.readers.run(file.feed, part)
+                await file.spool.judge_attachments(objects)
             await self._services.readers.run(file.finish)
+            await file.spool.judge_attachments(objects)
             name = session_id or file.session_id
             self._writing.judge_session_id(name)
             assert file.header is not None
@@ -298,6 +314,7 @@ class Transfer:
                 return lane.head, file.spool.count
         finally:
             file.spool.close()
+            await asyncio.shield(self._services.readers.run(file.attached.close))
 
     def _import_write(
         self,
@@ -312,6 +329,7 @@ class Transfer:
                 raise SessionDeletedError(session_id=session_id)
             if head.exists:
                 raise SessionExistsError(session_id=session_id)
+            file.spool.require_attachments()
 
         def specs(head: Session, fold: Fold, base: Session) -> Iterator[RowSpec]:
             head.key = secrets.token_bytes(32)
@@ -377,15 +395,26 @@ def _spec(head: Session, spooled: Spooled, rehearsal: Rehearsal) -> RowSpec:
     )
 
 
-def _lines(walk: Iterator[Envelope]) -> list[bytes]:
-    lines: list[bytes] = []
-    size = 0
+def _lines(
+    walk: Iterator[Envelope], attached: AttachmentsOut | None
+) -> Iterator[tuple[bool, bytes]]:
+    """Yield a file's lines between its first and its last, and whether each is an event's."""
     for envelope in walk:
-        lines.append(exporting.event_line(envelope))
-        size += len(lines[-1])
+        if attached is not None:
+            for each in attached.lines(envelope):
+                yield False, each
+        yield True, exporting.event_line(envelope)
+
+
+def _some(lines: Iterator[tuple[bool, bytes]]) -> list[tuple[bool, bytes]]:
+    some: list[tuple[bool, bytes]] = []
+    size = 0
+    for each in lines:
+        some.append(each)
+        size += len(each[1])
         if size >= PIECE_BYTES:
             break
-    return lines
+    return some
 
 
 class _Content:

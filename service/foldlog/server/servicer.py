@@ -366,7 +366,8 @@ class Servicer:
         self, request: pb.ExportSessionRequest
     ) -> AsyncIterator[pb.ExportSessionResponse]:
         """Write a session's file."""
-        async for piece in self._app.transfer.export(request.session_id):
+        pieces = self._app.transfer.export(request.session_id, request.with_attachments)
+        async for piece in pieces:
             for start in range(0, len(piece), 1024 * 1024):
                 yield pb.ExportSessionResponse(data=piece[start : start + 1024 * 1024])
 
