@@ -17,7 +17,9 @@ from foldlog.application.checking import Checking
 from foldlog.application.collecting import Collecting
 from foldlog.application.committer import Committer
 from foldlog.application.domain import Session
+from foldlog.application.explaining import Explaining
 from foldlog.application.feed import Feed
+from foldlog.application.headers import HeaderCache, Headers
 from foldlog.application.history import History
 from foldlog.application.identity import DEFAULT_TENANT
 from foldlog.application.lane import Lane, Services
@@ -27,10 +29,14 @@ from foldlog.application.mapper import SessionMapper
 from foldlog.application.ranges import Ranges
 from foldlog.application.readers import Readers
 from foldlog.application.reading import Reading
+from foldlog.application.records import Records
 from foldlog.application.recovery import Recovery
+from foldlog.application.requests import Requests
 from foldlog.application.retention import Retention
 from foldlog.application.rows import RowReader
+from foldlog.application.steps import Steps
 from foldlog.application.transfer import Transfer
+from foldlog.application.verifying import Verifying
 from foldlog.application.watching import Watching
 from foldlog.application.writing import Writing
 from foldlog.core.errors import FoldlogError, InternalError, InvalidFieldError
@@ -84,6 +90,24 @@ class SessionApplication(Application[UUID]):
         self.recovery = Recovery(services, self.lanes, self.reading, self.writing, limits, tenant)
         self.ledger = CallLedger(store.index, self.feed, self._readers, limits, tenant)
         self.ranges = Ranges(self.reading, self._readers)
+        header_cache = HeaderCache(self.reading)
+        uncached = Reading(services, self.lanes, Bodies(reader, 0), limits, tenant)
+        self.headers = Headers(header_cache, self.writing, limits)
+        self.requests = Requests(
+            services, self.lanes, self.reading, uncached, header_cache, tenant
+        )
+        self.steps = Steps(
+            services,
+            self.reading,
+            self.writing,
+            self.bodies,
+            self.headers,
+            self.requests,
+            limits,
+        )
+        self.records = Records(self.reading, self.writing, self.requests, limits)
+        self.explaining = Explaining(services, self.reading)
+        self.verifying = Verifying(services, self.reading)
 
     def construct_factory(self, env: Environment) -> InfrastructureFactory[Any]:
         """Return the factory of the store that was given."""

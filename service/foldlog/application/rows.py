@@ -161,6 +161,15 @@ class RowReader:
         ref = RowRef(aggregate_id, stored.originator_version)
         return Row(ref, stored.topic, envelope)
 
+    def without_body(self, stored: StoredEvent) -> Row | None:
+        """Return a row that is damaged as it is without its body, or None if it does not decode."""
+        try:
+            envelope = Envelope.FromString(stored.state)
+        except DecodeError:
+            return None
+        envelope.ClearField("body")
+        return Row(RowRef(row_id(stored), stored.originator_version), stored.topic, envelope)
+
     def page(
         self, aggregate_id: UUID, after: int, to: int | None = None, limit: int = PAGE
     ) -> list[StoredEvent]:

@@ -11,11 +11,9 @@ from foldlog.client.bodies import (
     KNOWN_BODIES,
     Body,
     Custom,
-    HeaderReason,
     HeaderSnapshot,
     StepEnd,
     StepStart,
-    ToolCallPhase,
     ToolCallState,
     TurnEnd,
     TurnStart,
@@ -23,8 +21,8 @@ from foldlog.client.bodies import (
 )
 from foldlog.codec import time_ns_of
 from foldlog.core.errors import InvalidFieldError
-from foldlog.core.event import PositionRange
-from foldlog.core.header import Header
+from foldlog.core.event import PositionRange, ToolCallPhase
+from foldlog.core.header import Header, HeaderReason
 from foldlog.core.message import Message, Part, Role, ToolCall
 
 
@@ -44,6 +42,7 @@ class NewEvent:
     time_ns: int | None = None
     replace: PositionRange | EntryRange | None = None
     allow_empty: bool = False
+    trim: bool = False
     group: str | None = None
     extra_json: str | None = None
 
@@ -203,11 +202,13 @@ def replacing(
     start: int | None = None,
     stop: int | None = None,
     allow_empty: bool = False,
+    trim: bool = False,
 ) -> NewEvent:
     """Return the event so that it takes the place of a range of the surface, both ends in.
 
     Name either two live entries by seq, or two positions. `allow_empty` accepts a range that
-    shadows nothing.
+    shadows nothing. `trim` says that the event only trims a tool result: it is refused unless it
+    replaces exactly one, and differs from it in the content alone.
     """
     ranges: list[PositionRange | EntryRange] = []
     if first_seq is not None and last_seq is not None:
@@ -217,7 +218,7 @@ def replacing(
     given = sum(end is not None for end in (first_seq, last_seq, start, stop))
     if len(ranges) != 1 or given != 2:
         raise InvalidFieldError.of("replace", "needs first_seq and last_seq, or start and stop")
-    return replace(new_event(event), replace=ranges[0], allow_empty=allow_empty)
+    return replace(new_event(event), replace=ranges[0], allow_empty=allow_empty, trim=trim)
 
 
 def at(event: Appendable, time: datetime | int) -> NewEvent:

@@ -17,6 +17,7 @@ from foldlog.persistence.store import open_store
 from foldlog.server.attachments import AttachmentServicer
 from foldlog.server.handlers import SERVICE, Handlers, Rpc
 from foldlog.server.recovery import RecoveryServicer
+from foldlog.server.requests import RequestServicer
 from foldlog.server.servicer import Servicer
 from foldlog.settings import Settings
 from foldlog.v1 import service_pb2  # noqa: F401 - reflection serves what is imported
@@ -63,6 +64,7 @@ class Server:
             **Servicer(self._app, self._stopping).rpcs(),
             **RecoveryServicer(self._app).rpcs(),
             **AttachmentServicer(self._app).rpcs(),
+            **RequestServicer(self._app).rpcs(),
         }
 
     async def stop(self) -> None:

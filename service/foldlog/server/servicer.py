@@ -264,7 +264,7 @@ class Servicer:
 
     async def list_events(self, request: pb.ListEventsRequest) -> raw.RawListEventsResponse:
         """List a page of events."""
-        from_seq = _seq_token(request.page_token) if request.page_token else request.from_seq
+        from_seq = seq_of_token(request.page_token) if request.page_token else request.from_seq
         if from_seq < 0:
             raise InvalidFieldError.of("from_seq", f"{from_seq} is below 0")
         page = await self._app.reading.events(
@@ -400,7 +400,8 @@ def page_size(asked: int, default: int, most: int) -> int:
     return min(asked or default, most)
 
 
-def _seq_token(token: str) -> int:
+def seq_of_token(token: str) -> int:
+    """Return the seq that a page token is. Raises InvalidFieldError for what is none."""
     if not token.isdecimal() or len(token) > 19:
         raise InvalidFieldError.of("page_token", "it is no token of this listing")
     return int(token)

@@ -1,0 +1,171 @@
+"""Request headers: which one is in force, and whether and why another is owed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from foldlog.application import decisions
+from foldlog.application.decisions import Guard
+from foldlog.application.domain import Answered, RowSpec, Session, build
+from foldlog.application.fold import EventRef, Passed, RowRef
+from foldlog.application.incoming import judge_header, require_size
+from foldlog.application.lane import Decided, Lane, Write
+from foldlog.application.reading import Reading
+from foldlog.application.writing import Writing
+from foldlog.codec import header_from_proto
+from foldlog.core.errors import InvalidFieldError, TooLargeError
+from foldlog.core.event import EventType
+from foldlog.core.header import HeaderReason, reason_to_write
+from foldlog.settings import Limits
+from foldlog.v1.event_pb2 import EventBody, RequestHeader
+
+CACHE_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """The header in force at a point of a log, if the log has one there."""
+
+    version: int
+    place: EventRef | None = None
+    header: RequestHeader | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Why a header was written, or None; the seq of the one in force; and next_seq."""
+
+    reason: HeaderReason | None
+    seq: int
+    next_seq: int
+
+
+class HeaderCache:
+    """Headers by their rows, bounded by bytes. Not to be changed by those who get them."""
+
+    def __init__(self, reading: Reading, max_bytes: int = CACHE_BYTES) -> None:
+        self._reading = reading
+        self._max_bytes = max_bytes
+        self._held: OrderedDict[RowRef, RequestHeader] = OrderedDict()
+        self._size = 0
+
+    async def at(self, place: EventRef) -> RequestHeader:
+        """Return the header that a fold points to."""
+        header = self._held.get(place.row)
+        if header is None:
+            header = await self._reading.header_at(place)
+            self._keep(place.row, header)
+        return header
+
+    def _keep(self, row: RowRef, header: RequestHeader) -> None:
+        if row in self._held:
+            return
+        self._held[row] = header
+        self._size += header.ByteSize()
+        while self._size > self._max_bytes:
+            _, oldest = self._held.popitem(last=False)
+            self._size -= oldest.ByteSize()
+
+
+class Headers:
+    """Records headers where one is owed."""
+
+    def __init__(self, cache: HeaderCache, writing: Writing, limits: Limits) -> None:
+        self._cache = cache
+        self._writing = writing
+        self._limits = limits
+
+    def judge(self, header: RequestHeader) -> None:
+        """Raise InvalidFieldError or TooLargeError for a header that no log may hold."""
+        try:
+            require_size("", header.ByteSize(), self._limits.event_bytes)
+            given = RequestHeader()
+            given.CopyFrom(header)
+            given.ClearField("reason")  # the service chooses it
+            judge_header(given, self._limits)
+        except (InvalidFieldError, TooLargeError) as error:
+            raise error.within("header") from None
+
+    async def in_force(self, lane: Lane) -> InForce:
+        """Return the header in force at a lane's head, which stands still meanwhile.
+
+        To be awaited by what prepares a write, as the last thing it waits for.
+        """
+        while True:
+            fold = await lane.current_fold()
+            version, place = lane.head.version, fold.header
+            header = None if place is None else await self._cache.at(place)
+            if lane.head.version == version:
+                return InForce(version, place, header)
+
+    async def record(
+        self,
+        session_id: str,
+        request_id: str,
+        header: RequestHeader,
+        guard: Guard,
+        skip_unchanged: bool,
+    ) -> Recorded:
+        """Append a header if one is owed."""
+        self._writing.judge_session_id(session_id)
+        self.judge(header)
+        content = header.SerializeToString(deterministic=True)
+        request = self._writing.request(
+            request_id, b"record_header", content, b"skip" if skip_unchanged else b""
+        )
+
+        async def prepare(lane: Lane) -> InForce:
+            decisions.require_session(await lane.refresh(), session_id)
+            return await self.in_force(lane)
+
+        def decide(head: Session, in_force: InForce) -> Decided:
+            decisions.require_session(head, session_id)
+            decisions.require_guard(head, Guard(None, guard.writer_epoch))
+            reason = owed(head, in_force.header, header, skip_unchanged)
+            if reason is None:
+                assert in_force.place is not None
+                return Decided(Recorded(None, in_force.place.seq, head.next_seq))
+            decisions.require_guard(head, guard)
+            spec = RowSpec(Session.Event, header_body(header, reason), EventType.REQUEST_HEADER)
+            call = self._writing.call(request)
+            events = build(head, [spec], call.now_ns, request)
+            seq = events[0].envelope.seq
+            row = RowRef(head.id, events[0].originator_version)
+            passed = [Passed(seq, EventType.REQUEST_HEADER, row)]
+            return Decided(Recorded(reason, seq, seq + 1), events, passed)
+
+        async def replay(lane: Lane, answered: Answered) -> Recorded:
+            (row,) = await self._writing.answered_rows(lane, answered)
+            reason = HeaderReason(EventBody.FromString(row.envelope.body).request_header.reason)
+            return Recorded(reason, row.envelope.seq, row.envelope.seq + 1)
+
+        recorded: Recorded = await self._writing.write(
+            session_id, Write(request, decide, replay, prepare)
+        )
+        return recorded
+
+
+def owed(
+    head: Session,
+    logged: RequestHeader | None,
+    sent: RequestHeader,
+    skip_unchanged: bool,
+    epoch_has_header: bool = False,
+) -> HeaderReason | None:
+    """Return why a header is owed to a session's log, or None if none is."""
+    return reason_to_write(
+        None if logged is None else header_from_proto(logged),
+        header_from_proto(sent),
+        is_first_of_epoch=bool(head.epoch)
+        and head.header_epoch != head.epoch
+        and not epoch_has_header,
+        skip_unchanged=skip_unchanged,
+    )
+
+
+def header_body(header: RequestHeader, reason: HeaderReason) -> bytes:
+    """Return the body of the event that records a header, all else kept as it was sent."""
+    body = EventBody(request_header=header)
+    body.request_header.reason = int(reason)  # type: ignore[assignment]
+    return body.SerializeToString(deterministic=True)

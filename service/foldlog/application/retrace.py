@@ -1,0 +1,178 @@
+"""A log gone through again from its first row, outside of every cache, with a stop where asked.
+
+One scan of the stored rows takes down what folds need; the folds at any number of places are then
+made in one go over that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from eventsourcing.persistence import StoredEvent
+
+from foldlog.application.domain import Segment
+from foldlog.application.fold import Fold, Live, Passed, RowRef
+from foldlog.application.rows import Row, RowReader, passed, request_next_seq
+from foldlog.core.active import active_path
+from foldlog.core.errors import EventCorruptError
+from foldlog.core.event import SURFACE_TYPES, EventType, PositionRange, Record
+
+
+@dataclass(frozen=True, slots=True)
+class StepPlace:
+    """A step of the log, and where its request is built."""
+
+    seq: int
+    next_seq: int
+
+
+@dataclass(slots=True)
+class Scanned:
+    """What a scan of a log took down. `damaged_from` is the seq from which its sense is lost."""
+
+    passed: list[Passed] = field(default_factory=list)
+    steps: list[StepPlace] = field(default_factory=list)
+    records: list[tuple[int, RowRef]] = field(default_factory=list)
+    damaged_from: int | None = None
+
+
+def scan(reader: RowReader, spans: Sequence[Segment], tolerant: bool = False) -> Scanned:
+    """Read every row of a lineage. Blocking.
+
+    A damaged row raises EventCorruptError. A tolerant scan goes on past a body that does not match,
+    as long as what the event does to the fold is known without it.
+    """
+    found = Scanned()
+    for row in _rows(reader, spans, found, tolerant):
+        if row.is_event:
+            _take_down(found, row, spans)
+    return found
+
+
+def _rows(
+    reader: RowReader, spans: Sequence[Segment], found: Scanned, tolerant: bool
+) -> Iterator[Row]:
+    if not tolerant:
+        yield from reader.walk(spans)
+        return
+    for span in spans:
+        after = 0
+        while after < span.to_version:
+            page = reader.page(span.aggregate_id, after, span.to_version)
+            for stored in page:
+                row = _tolerated(reader, stored)
+                if row is None:
+                    found.damaged_from = found.passed[-1].seq + 1 if found.passed else 0
+                    return
+                yield row
+            if not page:
+                return
+            after = page[-1].originator_version
+
+
+def _tolerated(reader: RowReader, stored: StoredEvent) -> Row | None:
+    """Return a row, a damaged one without its body; None if what it does is lost with that."""
+    try:
+        return reader.decode(stored, -1)
+    except EventCorruptError:
+        row = reader.without_body(stored)
+        if row is None or row.envelope.type == EventType.REWIND:
+            return None
+        return row
+
+
+def _take_down(found: Scanned, row: Row, spans: Sequence[Segment]) -> None:
+    envelope = row.envelope
+    if envelope.body or envelope.type not in SURFACE_TYPES:
+        found.passed.append(passed(row))
+    else:
+        found.passed.append(_without_message(row))
+    if envelope.type == EventType.STEP_START:
+        found.steps.append(StepPlace(envelope.seq, request_next_seq(row, spans)))
+    elif envelope.type == EventType.REQUEST:
+        found.records.append((envelope.seq, row.ref))
+
+
+def _without_message(row: Row) -> Passed:
+    """Return a surface event whose body is gone or damaged: it has its place, and no content."""
+    envelope, range_ = row.envelope, None
+    if envelope.HasField("replace"):
+        range_ = PositionRange(envelope.replace.start, envelope.replace.stop)
+    position = envelope.seq if range_ is None else range_.start
+    live = Live(position, envelope.seq, row.ref, 0, b"")
+    return Passed(envelope.seq, envelope.type, row.ref, live, range_)
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """What an event changed of the request: from which message on, and whether the header."""
+
+    seq: int
+    type: int
+    index: int
+    is_header: bool
+
+
+class Retraced:
+    """The fold of a scanned log as it moves from place to place."""
+
+    def __init__(self, scanned: Scanned) -> None:
+        self._events = scanned.passed
+        self._count = 0
+        self.fold = Fold()
+        self.touches: list[Touch] = []
+
+    def move(self, next_seq: int) -> Fold:
+        """Take in the events below a seq and return the fold. From call to call it never falls."""
+        while self._count < len(self._events) and self._events[self._count].seq < next_seq:
+            event = self._events[self._count]
+            self._count += 1
+            self._take(event)
+        return self.fold
+
+    def _take(self, event: Passed) -> None:
+        if event.rewind_to is not None:
+            self._rewind(event)
+        elif event.live is not None:
+            index = self._index(event)
+            if index < len(self.fold.surface):
+                self.touches.append(Touch(event.seq, event.type, index, False))
+            self.fold.take(event)
+        else:
+            if event.type == EventType.REQUEST_HEADER:
+                count = len(self.fold.surface)
+                self.touches.append(Touch(event.seq, event.type, count, True))
+            self.fold.take(event)
+
+    def _index(self, event: Passed) -> int:
+        assert event.live is not None
+        surface, range_ = self.fold.surface, event.replace
+        index: int = (
+            surface.covered(0, event.live.position).stop
+            if range_ is None
+            else surface.covered(range_.start, range_.stop).start
+        )
+        return index
+
+    def _rewind(self, event: Passed) -> None:
+        events = self._events[: self._count]
+        records = [Record(e.seq, e.type, e.replace, e.rewind_to) for e in events]
+        _, active = active_path(records)
+        of_seq = {e.seq: e for e in events}
+        fold = Fold()
+        for record in active:
+            fold.take(of_seq[record.seq])
+        before, fold.next_seq = self.fold, event.seq + 1
+        index = common_count(before.surface.entries, fold.surface.entries)
+        is_header = before.header != fold.header
+        self.touches.append(Touch(event.seq, event.type, index, is_header))
+        self.fold = fold
+
+
+def common_count(a: Sequence[Live], b: Sequence[Live]) -> int:
+    """Return with how many entries, the same rows, two surfaces begin."""
+    for index, (one, other) in enumerate(zip(a, b, strict=False)):
+        if one is not other and one.row != other.row:
+            return index
+    return min(len(a), len(b))
