@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         Rewind,
         StepEnd,
         StepStart,
-        ToolCallPhase,
         ToolCallState,
         TurnEnd,
         TurnStart,
@@ -52,6 +51,12 @@ if TYPE_CHECKING:
         with_extra,
     )
     from foldlog.client.operations.checking import CheckMode
+    from foldlog.client.recovery import (
+        Recovery,
+        RecoveryPlan,
+        SuggestedRange,
+        UnresolvedCall,
+    )
     from foldlog.client.retries import RetryPolicy
     from foldlog.client.state import SendLimits
     from foldlog.client.stored import (
@@ -85,7 +90,7 @@ if TYPE_CHECKING:
         SessionInfo,
         Verification,
     )
-    from foldlog.core.event import EventType, PositionRange
+    from foldlog.core.event import EventType, PositionRange, ToolCallPhase
     from foldlog.core.header import Header, HeaderReason
     from foldlog.core.invariant import Sketch, Violation, ViolationKind
     from foldlog.core.message import (
@@ -100,6 +105,7 @@ if TYPE_CHECKING:
         ToolCallPart,
         UnknownPart,
     )
+    from foldlog.core.recovery import CallRisk, OwedCall
 
 _MODULES = {
     "foldlog.client.append_stream": ("AppendStream",),
@@ -115,7 +121,6 @@ _MODULES = {
         "Rewind",
         "StepEnd",
         "StepStart",
-        "ToolCallPhase",
         "ToolCallState",
         "TurnEnd",
         "TurnStart",
@@ -150,6 +155,12 @@ _MODULES = {
         "with_extra",
     ),
     "foldlog.client.operations.checking": ("CheckMode",),
+    "foldlog.client.recovery": (
+        "Recovery",
+        "RecoveryPlan",
+        "SuggestedRange",
+        "UnresolvedCall",
+    ),
     "foldlog.client.retries": ("RetryPolicy",),
     "foldlog.client.state": ("SendLimits",),
     "foldlog.client.stored": (
@@ -186,6 +197,7 @@ _MODULES = {
     "foldlog.core.event": (
         "EventType",
         "PositionRange",
+        "ToolCallPhase",
     ),
     "foldlog.core.header": (
         "Header",
@@ -208,6 +220,10 @@ _MODULES = {
         "ToolCallPart",
         "UnknownPart",
     ),
+    "foldlog.core.recovery": (
+        "CallRisk",
+        "OwedCall",
+    ),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -221,6 +237,7 @@ __all__ = [
     "AsyncSession",
     "AttachmentPart",
     "Body",
+    "CallRisk",
     "CaughtUp",
     "ChainFault",
     "CheckMode",
@@ -248,10 +265,13 @@ __all__ = [
     "Message",
     "NewEvent",
     "OpaquePart",
+    "OwedCall",
     "Part",
     "Placed",
     "PositionRange",
     "ReasoningPart",
+    "Recovery",
+    "RecoveryPlan",
     "ReplaceResult",
     "Restored",
     "RetryPolicy",
@@ -264,6 +284,7 @@ __all__ = [
     "Sketch",
     "StepEnd",
     "StepStart",
+    "SuggestedRange",
     "TextPart",
     "ToolCall",
     "ToolCallPart",
@@ -274,6 +295,7 @@ __all__ = [
     "UnknownBody",
     "UnknownFact",
     "UnknownPart",
+    "UnresolvedCall",
     "Updated",
     "Usage",
     "Verification",

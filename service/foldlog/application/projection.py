@@ -12,9 +12,8 @@ from google.protobuf.message import DecodeError
 
 from foldlog import observability
 from foldlog.application.domain import Session
-from foldlog.core.event import EventType
+from foldlog.core.event import EventType, phase_of
 from foldlog.core.ledger import Line, LineKind
-from foldlog.core.recovery import phase_of
 from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
 from foldlog.persistence.index import (
     INDEX_NAME,

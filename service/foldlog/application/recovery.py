@@ -21,7 +21,7 @@ from foldlog.application.rows import live_of
 from foldlog.application.writing import Writing
 from foldlog.codec import message_from_proto
 from foldlog.core.errors import StaleWriterError
-from foldlog.core.event import EventType
+from foldlog.core.event import EventType, phase_of
 from foldlog.core.recovery import (
     INTERRUPTED,
     RESULT_TEXTS,
@@ -33,7 +33,6 @@ from foldlog.core.recovery import (
     Plan,
     Trace,
     interrupted_from,
-    phase_of,
     plan_recovery,
 )
 from foldlog.internal.v1.storage_pb2 import Envelope, RecoveryAnswer, StoredFact

@@ -10,6 +10,7 @@ from foldlog.cli import (
     diagnosis,
     proof,
     reading,
+    recovery,
     serving,
     sessions,
     transfer,
@@ -29,6 +30,7 @@ PANELS = {
     ),
     "Read": (reading.show, reading.tail, reading.diff),
     "Write": (writing.append, writing.replace, writing.rewind, writing.fork, writing.snapshot),
+    "After a crash": (recovery.recover, recovery.unresolved),
     "Prove": (proof.check, proof.verify),
     "Move": (transfer.export, transfer.import_),
 }

@@ -11,14 +11,13 @@ from foldlog.client.bodies import (
     Rewind,
     StepEnd,
     StepStart,
-    ToolCallPhase,
     ToolCallState,
     TurnEnd,
     TurnStart,
     UnknownBody,
     Usage,
 )
-from foldlog.core.event import EventType
+from foldlog.core.event import EventType, ToolCallPhase
 from foldlog.core.message import Message
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from foldlog.client.operations import (
     checking,
     files,
     reading,
+    recovering,
     sessions,
     watching,
 )
@@ -43,6 +44,9 @@ class AsyncSession(SessionState):
     diff = awaiting(reading.diff)
     verify = awaiting(reading.verify)
     check = awaiting(checking.check)
+    plan_recovery = awaiting(recovering.plan_recovery)
+    recover = awaiting(recovering.recover)
+    suggest_range = awaiting(recovering.suggest_range)
     watch = iterating(watching.watch)
     export = awaiting(files.export)
 
@@ -56,6 +60,8 @@ class AsyncClient(ClientState[AsyncSession]):
 
     create = awaiting(sessions.create)
     get = awaiting(sessions.get)
+    restore = awaiting(recovering.restore)
+    unresolved_calls = iterating(recovering.unresolved_calls)
     list = iterating(sessions.list_sessions)
     watch_all = iterating(watching.watch_all)
     import_session = awaiting(files.import_session)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import TypeAlias
 
 from foldlog.codec import (
@@ -12,18 +11,10 @@ from foldlog.codec import (
     message_from_proto,
     message_to_proto,
 )
+from foldlog.core.event import ToolCallPhase
 from foldlog.core.header import Header, HeaderReason
 from foldlog.core.message import Message
 from foldlog.v1 import event_pb2
-
-
-class ToolCallPhase(IntEnum):
-    """Where a tool call has got to. The numbers are those of the wire."""
-
-    UNSPECIFIED = 0
-    DISPATCHED = 1
-    FINISHED = 2
-    FAILED = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from foldlog.client.operations import (
     checking,
     files,
     reading,
+    recovering,
     sessions,
     watching,
 )
@@ -43,6 +44,9 @@ class Session(SessionState):
     diff = blocking(reading.diff)
     verify = blocking(reading.verify)
     check = blocking(checking.check)
+    plan_recovery = blocking(recovering.plan_recovery)
+    recover = blocking(recovering.recover)
+    suggest_range = blocking(recovering.suggest_range)
     watch = iterating(watching.watch)
     export = blocking(files.export)
 
@@ -60,6 +64,8 @@ class Client(ClientState[Session]):
 
     create = blocking(sessions.create)
     get = blocking(sessions.get)
+    restore = blocking(recovering.restore)
+    unresolved_calls = iterating(recovering.unresolved_calls)
     list = iterating(sessions.list_sessions)
     watch_all = iterating(watching.watch_all)
     import_session = blocking(files.import_session)

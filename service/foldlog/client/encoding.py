@@ -71,15 +71,16 @@ def _event_to_proto(event: NewEvent) -> event_pb2.NewEvent:
 
 
 def _replace(event: NewEvent) -> event_pb2.Replace | None:
+    stated = event_pb2.Replace(allow_empty=event.allow_empty, trim=event.trim)
     match event.replace:
         case PositionRange(start, stop):
-            positions = event_pb2.PositionRange(start=start, stop=stop)
-            return event_pb2.Replace(positions=positions, allow_empty=event.allow_empty)
+            stated.positions.CopyFrom(event_pb2.PositionRange(start=start, stop=stop))
         case EntryRange(first_seq, last_seq):
             entries = event_pb2.EntryRange(first_seq=first_seq, last_seq=last_seq)
-            return event_pb2.Replace(entries=entries, allow_empty=event.allow_empty)
+            stated.entries.CopyFrom(entries)
         case _:
             return None
+    return stated
 
 
 def restored_to_proto(given: Event | Placed, path: str) -> raw_pb2.RawEvent:

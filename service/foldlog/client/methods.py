@@ -56,3 +56,9 @@ CHECK_REQUEST: Final = Method("CheckRequest", service_pb2.CheckRequestResponse)
 VERIFY_SESSION: Final = Method("VerifySession", service_pb2.VerifySessionResponse)
 EXPORT_SESSION: Final = Method("ExportSession", service_pb2.ExportSessionResponse)
 IMPORT_SESSION: Final = Method("ImportSession", service_pb2.ImportSessionResponse)
+PLAN_RECOVERY: Final = Method("PlanRecovery", service_pb2.PlanRecoveryResponse)
+RECOVER_SESSION: Final = Method("RecoverSession", service_pb2.RecoverSessionResponse)
+LIST_UNRESOLVED_CALLS: Final = Method(
+    "ListUnresolvedCalls", service_pb2.ListUnresolvedCallsResponse
+)
+SUGGEST_RANGE: Final = Method("SuggestRange", service_pb2.SuggestRangeResponse)

@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, Self, TypeVar
 from uuid import uuid4
 
 from foldlog.client.encoding import valid_session_id
+from foldlog.client.recovery import Recovery
 from foldlog.client.retries import Attempts, RetryPolicy
 from foldlog.client.values import CutState
 from foldlog.core.message import Message
@@ -78,7 +79,8 @@ class SessionState:
 
     `next_seq` is the largest that an answer to this object said, None before the first.
     `writer_epoch` is sent with each write while it is set. `cut` is what was open where the session
-    was forked off, if this object comes from a fork. `failed_appends` counts those of `try_append`.
+    was forked off, if this object comes from a fork; `recovery` what taking it over answered, if
+    this object did. `failed_appends` counts those of `try_append`.
     """
 
     def __init__(self, client: ClientState[Any], session_id: str) -> None:
@@ -87,6 +89,7 @@ class SessionState:
         self.next_seq: int | None = None
         self.writer_epoch: int | None = None
         self.cut: CutState | None = None
+        self.recovery: Recovery | None = None
         self.failed_appends = 0
         self.checked: CheckedPrefix | None = None
 

@@ -44,6 +44,28 @@ TYPE_OF_ROLE = {
 }
 
 
+class ToolCallPhase(IntEnum):
+    """How far a tool call is. The numbers are those of the wire."""
+
+    UNSPECIFIED = 0
+    DISPATCHED = 1
+    FINISHED = 2
+    FAILED = 3
+
+    @property
+    def is_dispatch(self) -> bool:
+        """Whether it says that the tool was called, and no more; a phase not said does."""
+        return self <= ToolCallPhase.DISPATCHED
+
+
+def phase_of(number: int) -> ToolCallPhase:
+    """Return a phase; one of a newer release says no more than that the tool was called."""
+    try:
+        return ToolCallPhase(number)
+    except ValueError:
+        return ToolCallPhase.UNSPECIFIED
+
+
 @dataclass(frozen=True, slots=True)
 class PositionRange:
     """Positions from start to stop, both ends in."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Protocol
 
-from foldlog.core.event import EventType
+from foldlog.core.event import EventType, ToolCallPhase
 from foldlog.core.message import Role, ToolCall
 from foldlog.core.pairing import unanswered
 from foldlog.core.turns import TurnState
@@ -19,48 +19,26 @@ from foldlog.core.turns import TurnState
 INTERRUPTED = "interrupted"
 
 
-class Risk(IntEnum):
+class CallRisk(IntEnum):
     """What is known of a call without a result. The numbers are those of the wire."""
 
     NOT_STARTED = 1
     OUTCOME_UNKNOWN = 2
 
 
-class CallPhase(IntEnum):
-    """How far a tool call is. The numbers are those of the wire."""
-
-    UNSPECIFIED = 0
-    DISPATCHED = 1
-    FINISHED = 2
-    FAILED = 3
-
-    @property
-    def is_dispatch(self) -> bool:
-        """Whether it says that the tool was called, and no more; a phase not said does."""
-        return self <= CallPhase.DISPATCHED
-
-
-def phase_of(number: int) -> CallPhase:
-    """Return a phase; one of a newer release says no more than that the tool was called."""
-    try:
-        return CallPhase(number)
-    except ValueError:
-        return CallPhase.UNSPECIFIED
-
-
 RESULT_TEXTS = {
-    Risk.NOT_STARTED: (
+    CallRisk.NOT_STARTED: (
         "[No result: the agent was interrupted before this call was started. The call had no"
         " effect.]"
     ),
-    Risk.OUTCOME_UNKNOWN: (
+    CallRisk.OUTCOME_UNKNOWN: (
         "[No result: the agent was interrupted before one was recorded. The call may have taken"
         " effect, wholly or in part: look before making it again.]"
     ),
 }
 RISK_NAMES = {
-    Risk.NOT_STARTED: "tool_not_started",
-    Risk.OUTCOME_UNKNOWN: "tool_outcome_unknown",
+    CallRisk.NOT_STARTED: "tool_not_started",
+    CallRisk.OUTCOME_UNKNOWN: "tool_outcome_unknown",
 }
 
 
@@ -95,7 +73,7 @@ class Trace:
     type: int
     calls: tuple[ToolCall, ...] = ()
     call_id: str | None = None
-    phase: CallPhase = CallPhase.UNSPECIFIED
+    phase: ToolCallPhase = ToolCallPhase.UNSPECIFIED
     idempotency_key: str | None = None
     number: int | None = None
 
@@ -107,7 +85,7 @@ class OwedCall:
     call_id: str
     name: str | None
     seq: int
-    risk: Risk
+    risk: CallRisk
     idempotency_key: str | None = None
 
 
@@ -280,7 +258,7 @@ class _Walk:
         name = next((call.name for call in calls if call.id == call_id), None)
         named = self._named_since(entry, call_id)
         keys = [each.idempotency_key for each in named if each.idempotency_key is not None]
-        risk = Risk.OUTCOME_UNKNOWN if named else self._risk_where_it_stands(entry)
+        risk = CallRisk.OUTCOME_UNKNOWN if named else self._risk_where_it_stands(entry)
         return OwedCall(call_id, name, entry.seq, risk, keys[-1] if keys else None)
 
     def _named_since(self, entry: Entry, call_id: str) -> list[Trace]:
@@ -292,9 +270,9 @@ class _Walk:
         since = earlier[-1] if earlier else -1
         return [each for each in self._named.get(call_id, ()) if each.seq > since]
 
-    def _risk_where_it_stands(self, entry: Entry) -> Risk:
+    def _risk_where_it_stands(self, entry: Entry) -> CallRisk:
         index = bisect_right(self._places, entry.position, key=lambda place: place.from_seq) - 1
         place = self._places[index]
         if place.turn_seq in self._dispatching_turns or place.step_seq in self._ended_steps:
-            return Risk.NOT_STARTED
-        return Risk.OUTCOME_UNKNOWN
+            return CallRisk.NOT_STARTED
+        return CallRisk.OUTCOME_UNKNOWN
