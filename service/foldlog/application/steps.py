@@ -10,7 +10,7 @@ from foldlog.application import decisions
 from foldlog.application.bodies import Bodies, folded
 from foldlog.application.decisions import Guard, Placing
 from foldlog.application.domain import Answered, RowSpec, Session, build
-from foldlog.application.fold import EventRef, Fold, Passed, RowRef
+from foldlog.application.fold import EventRef, Passed, RowRef
 from foldlog.application.headers import Headers, InForce, header_body, owed
 from foldlog.application.history import spans_of
 from foldlog.application.incoming import (
@@ -22,6 +22,7 @@ from foldlog.application.lane import Decided, Lane, Services, Write
 from foldlog.application.reading import Reading
 from foldlog.application.requests import Built, Requests, State
 from foldlog.application.rows import Row, request_next_seq
+from foldlog.application.trimming import Ground, ground_of
 from foldlog.application.writing import Writing
 from foldlog.core.errors import (
     FoldlogError,
@@ -164,24 +165,31 @@ class Steps:
         """Place a step on the lane's head and build its request, while the head stands still."""
         while True:
             in_force = await self._headers.in_force(lane)
-            fold = await lane.current_fold()
+            reason, batch = self._batch(lane.head, in_force, asked)
+            ground = await ground_of(lane, batch)
             if lane.head.version != in_force.version:
-                continue
-            step = await self._placed(lane, fold, in_force, asked)
+                continue  # another process wrote meanwhile
+            step = await self._placed(lane, ground, in_force, batch, reason)
             if lane.head.version == step.version:
                 return step
 
-    async def _placed(self, lane: Lane, fold: Fold, in_force: InForce, asked: Asked) -> Prepared:
-        head, previous = lane.head, fold.step
-        reason, batch = self._batch(head, in_force, asked)
-        placing = Placing(head, fold, require_balanced=False)
+    async def _placed(
+        self,
+        lane: Lane,
+        ground: Ground,
+        in_force: InForce,
+        batch: Sequence[Incoming],
+        reason: HeaderReason | None,
+    ) -> Prepared:
+        head, fold, previous = lane.head, ground.fold, ground.fold.step
+        placing = Placing(head, fold, False, ground.originals)
         specs = _placed_rows(placing, batch)
         after = fold.copy()
         for passed in placing.passed:
             after.take(passed)
         header = _latest_header(batch) or in_force.header
         if after.header is None or header is None:
-            raise HeaderMissingError(session_id=asked.session_id)
+            raise HeaderMissingError(session_id=head.session_id)
         state = State(
             after.header,
             header,
