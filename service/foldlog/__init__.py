@@ -57,6 +57,15 @@ if TYPE_CHECKING:
         SuggestedRange,
         UnresolvedCall,
     )
+    from foldlog.client.requests import (
+        BuiltRequest,
+        HeaderRecord,
+        RequestChange,
+        RequestMismatch,
+        RequestRecord,
+        RequestVerification,
+        Step,
+    )
     from foldlog.client.retries import RetryPolicy
     from foldlog.client.state import SendLimits
     from foldlog.client.stored import (
@@ -90,6 +99,7 @@ if TYPE_CHECKING:
         SessionInfo,
         Verification,
     )
+    from foldlog.core.change import ChangeKind
     from foldlog.core.event import EventType, PositionRange, ToolCallPhase
     from foldlog.core.header import Header, HeaderReason
     from foldlog.core.invariant import Sketch, Violation, ViolationKind
@@ -161,6 +171,15 @@ _MODULES = {
         "SuggestedRange",
         "UnresolvedCall",
     ),
+    "foldlog.client.requests": (
+        "BuiltRequest",
+        "HeaderRecord",
+        "RequestChange",
+        "RequestMismatch",
+        "RequestRecord",
+        "RequestVerification",
+        "Step",
+    ),
     "foldlog.client.retries": ("RetryPolicy",),
     "foldlog.client.state": ("SendLimits",),
     "foldlog.client.stored": (
@@ -194,6 +213,7 @@ _MODULES = {
         "SessionInfo",
         "Verification",
     ),
+    "foldlog.core.change": ("ChangeKind",),
     "foldlog.core.event": (
         "EventType",
         "PositionRange",
@@ -237,9 +257,11 @@ __all__ = [
     "AsyncSession",
     "AttachmentPart",
     "Body",
+    "BuiltRequest",
     "CallRisk",
     "CaughtUp",
     "ChainFault",
+    "ChangeKind",
     "CheckMode",
     "CheckResult",
     "Client",
@@ -259,6 +281,7 @@ __all__ = [
     "Forked",
     "Header",
     "HeaderReason",
+    "HeaderRecord",
     "HeaderSnapshot",
     "HistoryCut",
     "HistoryDropped",
@@ -273,6 +296,10 @@ __all__ = [
     "Recovery",
     "RecoveryPlan",
     "ReplaceResult",
+    "RequestChange",
+    "RequestMismatch",
+    "RequestRecord",
+    "RequestVerification",
     "Restored",
     "RetryPolicy",
     "Rewind",
@@ -282,6 +309,7 @@ __all__ = [
     "Session",
     "SessionInfo",
     "Sketch",
+    "Step",
     "StepEnd",
     "StepStart",
     "SuggestedRange",

@@ -14,6 +14,7 @@ from foldlog.client.operations import (
     files,
     reading,
     recovering,
+    requests,
     sessions,
     watching,
 )
@@ -47,6 +48,14 @@ class AsyncSession(SessionState):
     plan_recovery = awaiting(recovering.plan_recovery)
     recover = awaiting(recovering.recover)
     suggest_range = awaiting(recovering.suggest_range)
+    record_header = awaiting(requests.record_header)
+    begin_step = awaiting(requests.begin_step)
+    build_request = awaiting(requests.build_request)
+    record_request = awaiting(requests.record_request)
+    record_one_shot = awaiting(requests.record_one_shot)
+    verify_requests = awaiting(requests.verify_requests)
+    explain = awaiting(requests.explain)
+    cache_breaks = iterating(requests.cache_breaks)
     watch = iterating(watching.watch)
     export = awaiting(files.export)
 

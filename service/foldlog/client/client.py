@@ -14,6 +14,7 @@ from foldlog.client.operations import (
     files,
     reading,
     recovering,
+    requests,
     sessions,
     watching,
 )
@@ -47,6 +48,14 @@ class Session(SessionState):
     plan_recovery = blocking(recovering.plan_recovery)
     recover = blocking(recovering.recover)
     suggest_range = blocking(recovering.suggest_range)
+    record_header = blocking(requests.record_header)
+    begin_step = blocking(requests.begin_step)
+    build_request = blocking(requests.build_request)
+    record_request = blocking(requests.record_request)
+    record_one_shot = blocking(requests.record_one_shot)
+    verify_requests = blocking(requests.verify_requests)
+    explain = blocking(requests.explain)
+    cache_breaks = iterating(requests.cache_breaks)
     watch = iterating(watching.watch)
     export = blocking(files.export)
 

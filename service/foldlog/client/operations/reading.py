@@ -63,7 +63,7 @@ def messages(
         at_seq=at_seq,
         min_next_seq=min_next_seq,
     )
-    pieces = yield from _whole(session.client.attempts(timeout_s), GET_MESSAGES, asked)
+    pieces = yield from whole(session.client.attempts(timeout_s), GET_MESSAGES, asked)
     folded = [folded_from_proto(each) for piece in pieces for each in piece.messages]
     if at_seq is None and pieces:
         session.saw(pieces[-1].next_seq)
@@ -133,7 +133,7 @@ def diff(
         left_at_seq=at_seq,
         right_at_seq=other_at_seq,
     )
-    pieces = yield from _whole(session.client.attempts(timeout_s), DIFF_SESSIONS, asked)
+    pieces = yield from whole(session.client.attempts(timeout_s), DIFF_SESSIONS, asked)
     summary = pieces[0].summary
     return Diff(
         common_count=summary.common_count,
@@ -153,7 +153,7 @@ def verify(session: SessionState, *, timeout_s: float | None = None) -> Operatio
     return verification_from_proto(answer)
 
 
-def _whole(
+def whole(
     attempts: Attempts, method: Method[Answer], asked: ProtoMessage
 ) -> Operation[list[Answer]]:
     """Read a stream to its end, from the beginning again if it breaks."""
