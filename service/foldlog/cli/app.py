@@ -14,6 +14,7 @@ from foldlog.cli import (
     serving,
     sessions,
     transfer,
+    why,
     writing,
 )
 from foldlog.cli.options import Address, AsJson
@@ -31,7 +32,7 @@ PANELS = {
     "Read": (reading.show, reading.tail, reading.diff),
     "Write": (writing.append, writing.replace, writing.rewind, writing.fork, writing.snapshot),
     "After a crash": (recovery.recover, recovery.unresolved),
-    "Prove": (proof.check, proof.verify),
+    "Prove": (proof.check, proof.verify, why.request, why.why),
     "Move": (transfer.export, transfer.import_),
 }
 

@@ -9,6 +9,7 @@ from foldlog.client.bodies import (
     Custom,
     HeaderSnapshot,
     Rewind,
+    SentRequest,
     StepEnd,
     StepStart,
     ToolCallState,
@@ -46,9 +47,18 @@ def described(body: object) -> str:
             return f"request header: {header.provider} {header.model}{tools}".replace("  ", " ")
         case Rewind(to_seq):
             return f"rewind to {to_seq}" if to_seq >= 0 else "rewind to the empty log"
+        case SentRequest():
+            return _sent(body)
         case Custom(kind, payload, keys):
             return f"custom {kind}, {len(payload)} bytes{_bracketed(' '.join(keys))}"
     return "an event of a newer release"
+
+
+def _sent(body: SentRequest) -> str:
+    if body.one_shot is not None:
+        return f"request sent: {body.one_shot.purpose} {body.one_shot.model}".rstrip()
+    step = "" if body.step_seq is None else f" of step {body.step_seq}"
+    return f"request sent{step}, built at {body.built_at_next_seq}"
 
 
 def heading(body: TurnStart | StepStart) -> str:
@@ -107,5 +117,8 @@ def body_document(event: Event) -> dict[str, Any] | None:
                 "payload_base64": base64.b64encode(payload).decode(),
                 "keys": list(keys),
             }
+        case SentRequest() as sent:
+            digests = {"encoding_sha256": sent.encoding_sha256, "body_sha256": sent.body_sha256}
+            return asdict(sent) | {name: digest.hex() for name, digest in digests.items()}
         case body:
             return asdict(body)

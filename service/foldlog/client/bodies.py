@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TypeAlias
 
 from foldlog.codec import (
@@ -98,6 +98,31 @@ class Custom:
 
 
 @dataclass(frozen=True, slots=True)
+class OneShot:
+    """What a request beside the conversation was for, and the seqs it read, both ends in."""
+
+    purpose: str
+    provider: str = ""
+    model: str = ""
+    parameters_json: str = ""
+    first_seq: int | None = None
+    last_seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SentRequest:
+    """A request was sent to a provider: where it was built, and what identifies it."""
+
+    built_at_next_seq: int
+    step_seq: int | None = None
+    encoding_sha256: bytes = b""
+    body_sha256: bytes = b""
+    converter: str = ""
+    converter_version: str = ""
+    one_shot: OneShot | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownBody:
     """A body of a newer release, as it is stored."""
 
@@ -114,6 +139,7 @@ Body: TypeAlias = (
     | HeaderSnapshot
     | Rewind
     | Custom
+    | SentRequest
     | UnknownBody
 )
 KNOWN_BODIES = (
@@ -126,6 +152,7 @@ KNOWN_BODIES = (
     HeaderSnapshot,
     Rewind,
     Custom,
+    SentRequest,
     UnknownBody,
 )
 
@@ -156,6 +183,8 @@ def body_to_proto(body: Body) -> event_pb2.EventBody:
         case Custom(kind, payload, keys):
             custom = event_pb2.Custom(kind=kind, payload=payload, keys=keys)
             return event_pb2.EventBody(custom=custom)
+        case SentRequest():
+            return event_pb2.EventBody(request=_sent_to_proto(body))
         case UnknownBody(encoded):
             return event_pb2.EventBody.FromString(encoded)
 
@@ -204,6 +233,8 @@ def body_from_proto(pb: event_pb2.EventBody) -> Body:
             return HeaderSnapshot(header_from_proto(header), header.reason)
         case "rewind":
             return Rewind(pb.rewind.to_seq)
+        case "request":
+            return _sent_from_proto(pb.request)
         case "custom":
             return Custom(pb.custom.kind, pb.custom.payload, tuple(pb.custom.keys))
         case _:
@@ -218,6 +249,42 @@ def _tool_call_from_proto(pb: event_pb2.ToolCallState) -> ToolCallState:
         arguments=pb.arguments if has("arguments") else None,
         idempotency_key=pb.idempotency_key if has("idempotency_key") else None,
         phase=pb.phase,
+    )
+
+
+def _sent_to_proto(body: SentRequest) -> event_pb2.SentRequest:
+    one_shot = body.one_shot
+    return event_pb2.SentRequest(
+        built_at_next_seq=body.built_at_next_seq,
+        step_seq=body.step_seq,
+        encoding_sha256=body.encoding_sha256,
+        body_sha256=body.body_sha256,
+        converter=body.converter,
+        converter_version=body.converter_version,
+        one_shot=None if one_shot is None else event_pb2.OneShot(**asdict(one_shot)),
+    )
+
+
+def _sent_from_proto(pb: event_pb2.SentRequest) -> SentRequest:
+    return SentRequest(
+        built_at_next_seq=pb.built_at_next_seq,
+        step_seq=pb.step_seq if pb.HasField("step_seq") else None,
+        encoding_sha256=pb.encoding_sha256,
+        body_sha256=pb.body_sha256,
+        converter=pb.converter,
+        converter_version=pb.converter_version,
+        one_shot=_one_shot_from_proto(pb.one_shot) if pb.HasField("one_shot") else None,
+    )
+
+
+def _one_shot_from_proto(pb: event_pb2.OneShot) -> OneShot:
+    return OneShot(
+        purpose=pb.purpose,
+        provider=pb.provider,
+        model=pb.model,
+        parameters_json=pb.parameters_json,
+        first_seq=pb.first_seq if pb.HasField("first_seq") else None,
+        last_seq=pb.last_seq if pb.HasField("last_seq") else None,
     )
 
 
