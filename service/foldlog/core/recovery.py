@@ -228,8 +228,7 @@ class _Walk:
             case EventType.STEP_START:
                 self._start_step(trace)
             case EventType.STEP_END:
-                if self.open and isinstance(self.open[-1], OpenStep):
-                    self._ended_steps.add(self.open.pop().seq)
+                self._end_step()
             case _:
                 return
         self._places.append(self._place(trace.seq))
@@ -238,6 +237,11 @@ class _Walk:
         turns = [i for i, each in enumerate(self.open) if isinstance(each, OpenTurn)]
         if turns:
             del self.open[turns[-1] :]
+
+    def _end_step(self) -> None:
+        steps = [i for i, each in enumerate(self.open) if isinstance(each, OpenStep)]
+        if steps:
+            self._ended_steps.add(self.open.pop(steps[-1]).seq)
 
     def _start_step(self, trace: Trace) -> None:
         """Begin a step. One before it in the same turn is over, though nobody ended it."""
