@@ -41,7 +41,8 @@ class Servers:
         """Start a server on a database of its own."""
         directory = self._directory / f"{backend}-{next(self._count)}"
         directory.mkdir()
-        served = Served(self._url(backend, directory), directory, environment)
+        served = Served(self._url(backend, directory), directory, _objects(backend, directory))
+        served.set_environment(**environment or {})
         self._all.append(served)
         return served.start()
 
@@ -60,6 +61,12 @@ class Servers:
         for served in self._all:
             served.close()
         self._databases.close()
+
+
+def _objects(backend: str, directory: Path) -> dict[str, str]:
+    """Name a directory for attachments where the service has none of its own."""
+    is_postgres = backend.startswith("postgres")
+    return {"FOLDLOG_OBJECT_DIRECTORY": str(directory / "objects")} if is_postgres else {}
 
 
 @pytest.fixture(scope="session")

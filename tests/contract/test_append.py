@@ -8,6 +8,7 @@ import pytest
 from foldlog.v1 import event_pb2, message_pb2
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from tests.contract.attachments import put
 from tests.contract.calls import Calls
 from tests.contract.refusal import refused
 from tests.contract.said import (
@@ -70,12 +71,13 @@ def test_every_type_is_stored_and_only_surface_types_project(log: Calls) -> None
 
 
 def test_a_message_comes_back_field_for_field(log: Calls) -> None:
+    nothing = put(log.stub, b"")
     parts = message_pb2.PartList(
         parts=[
             message_pb2.Part(text="t"),
             message_pb2.Part(
                 attachment=message_pb2.AttachmentRef(
-                    sha256=b"\x07" * 32, media_type="image/png", name="", size_bytes=0
+                    sha256=nothing.sha256, media_type="image/png", name="", size_bytes=0
                 )
             ),
             message_pb2.Part(reasoning=message_pb2.Reasoning(text="")),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from foldlog.v1 import check_pb2, event_pb2, message_pb2
 
+from tests.contract.attachments import put
 from tests.contract.calls import Calls
 from tests.contract.digests import prefix_digest
 from tests.contract.refusal import refused
@@ -430,15 +431,14 @@ def test_a_digest_of_the_wrong_size_is_refused(talk: Calls) -> None:
 
 
 def test_every_kind_of_part_is_in_the_digest(log: Calls) -> None:
+    stored = put(log.stub, b"bytes").sha256
     parts = [
         message_pb2.Part(text="é\0"),
         message_pb2.Part(
-            attachment=message_pb2.AttachmentRef(sha256=b"\7" * 32, media_type="a/b", name="")
+            attachment=message_pb2.AttachmentRef(sha256=stored, media_type="a/b", name="")
         ),
         message_pb2.Part(
-            attachment=message_pb2.AttachmentRef(
-                sha256=b"\7" * 32, media_type="a/b", size_bytes=2**63
-            )
+            attachment=message_pb2.AttachmentRef(sha256=stored, media_type="a/b", size_bytes=5)
         ),
         message_pb2.Part(reasoning=message_pb2.Reasoning(text="r")),
         message_pb2.Part(reasoning=message_pb2.Reasoning(json="{}")),
