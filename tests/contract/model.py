@@ -133,7 +133,7 @@ class Model:
         self._add(Entry(self.next_seq, rewind_to=to_seq))
 
     def _snapshot(self) -> None:
-        """Drop what no longer counts of the session's own; an ancestor's rows are not its to drop."""
+        """Drop of its own what no longer counts; an ancestor's rows are not its to drop."""
         live = self.surface()
         own = [e for e in self.entries if e.seq >= self.own_from_seq and e.text is not None]
         self.dropped |= {each.seq for each in own if each not in live}
