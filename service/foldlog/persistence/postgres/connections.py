@@ -35,22 +35,33 @@ DEFAULTS: dict[str, Any] = {
     "tcp_user_timeout": 10_000,
 }
 
-# A page of a log or of the feed is to be read from the index in order and to cost what it returns.
-# Where statistics lag behind, the planner sorts all that follows, for each page, from a bitmap.
-# Through a transaction pool this reaches only some of its connections.
-PLANS = "SELECT set_config('enable_bitmapscan', 'off', false), set_config('jit', 'off', false)"
+# A page of a log or of the feed is to be read from the index in order and to cost what it returns,
+# and so is a look-up. Where statistics lag behind, the planner sorts all that follows, for each
+# page, or reads a whole table to join it with a few rows. Through a transaction pool this reaches
+# only some of its connections.
+PLANS = "SELECT " + ", ".join(
+    f"set_config('{name}', 'off', false)"
+    for name in ("enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit")
+)
+SERVER_PROCESS = "SELECT pg_backend_pid()"
 
 
 class PooledConnection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that knows when it was last given back."""
+    """A connection that knows when it was last given back, and whether a pooler stands behind it.
+
+    What is prepared by name on a connection of its own stays there; behind a pooler in transaction
+    mode the next statement may reach another server process.
+    """
 
     returned_at = 0.0
+    is_direct = False
+    has_prepared = False
 
 
 class PostgresConnections(PostgresDatastore):
-    """A bounded pool, in place of the package's, whose connections prepare nothing by name.
+    """A bounded pool in place of the package's, fit for PgBouncer in transaction mode too.
 
-    So it works through PgBouncer in transaction mode too. Opening checks the schema.
+    Opening checks the schema.
     """
 
     def __init__(self, url: str, pool_size: int = 8, hint_url: str = "") -> None:
@@ -86,7 +97,7 @@ class PostgresConnections(PostgresDatastore):
         return offset
 
     @contextmanager
-    def connection(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    def connection(self) -> Iterator[PooledConnection]:
         """Lend a connection in autocommit mode."""
         with translation(), self._pool.connection() as connection:
             try:
@@ -100,7 +111,7 @@ class PostgresConnections(PostgresDatastore):
                 connection.returned_at = monotonic()
 
     @contextmanager
-    def writing(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    def writing(self) -> Iterator[PooledConnection]:
         """Lend a connection inside a transaction."""
         with self.connection() as connection, connection.transaction():
             yield connection
@@ -139,6 +150,9 @@ def with_defaults(url: str) -> str:
 
 def _configure(connection: PooledConnection) -> None:
     connection.execute(PLANS)
+    # A pooler gives its clients process ids of its own making.
+    row = connection.execute(SERVER_PROCESS).fetchone()
+    connection.is_direct = row == (connection.info.backend_pid,)
 
 
 def _check(connection: PooledConnection) -> None:
