@@ -54,14 +54,19 @@ class SessionApplication(Application[UUID]):
         self._readers = Readers(settings.reader_threads, "reader")
         self._committer = Committer(store)
         services = Services(
-            store, History(store, reader), self._readers, self._committer, self._on_stored
+            store,
+            History(store, reader),
+            self._readers,
+            self._committer,
+            self._on_stored,
+            lambda is_cached: self.lanes.note_fold_wanted(is_cached),
         )
         self.lanes = Lanes(services, settings.fold_cache_bytes, limits.session_id_bytes)
         self.bodies = Bodies(reader, settings.body_cache_bytes)
         self.feed = Feed(services, self.lanes, settings.feed_poll_s)
         self.reading = Reading(services, self.lanes, self.bodies, limits, tenant)
         self.writing = Writing(services, self.lanes, limits, tenant)
-        self.checking = Checking(self.reading, settings.check_mode, settings.log_previews)
+        self.checking = Checking(self.reading, settings.check_mode)
         self.retention = Retention(
             services, self.lanes, self.feed, self.bodies, self.writing, tenant
         )
