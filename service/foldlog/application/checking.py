@@ -91,55 +91,6 @@ class Checking:
             "agent_name": request.agent_name,
             "mode": name,
         }
-        observability.log("check.mode_unknown", level="warning", value=setting, used="warn")
-        return CheckMode.CHECK_MODE_WARN
-    return mode
-
-
-class Checking:
-    """Judges requests against folds."""
-
-    def __init__(self, reading: Reading, mode: str) -> None:
-        self._reading = reading
-        self._default = default_mode(mode)
-
-    async def check(self, request: CheckRequestRequest) -> Judgement:
-        """Judge a request. Raises RequestNotDerivableError for a violation in strict mode."""
-        mode = request.mode or self._default
-        if mode not in CheckMode.values():
-            raise InvalidFieldError.of("mode", f"{mode} is no mode")
-        if mode == CheckMode.CHECK_MODE_OFF:
-            return Judgement(checked=False)
-        folded = await self._reading.fold(
-            request.session_id,
-            request.at_seq if request.HasField("at_seq") else None,
-            request.min_next_seq if request.HasField("min_next_seq") else None,
-            request.options.independent,
-        )
-        judgement = await Case(self._reading, request, folded).judge()
-        if judgement.violation is not None:
-            self._report(request, judgement.violation, mode)
-        return judgement
-
-    def _report(
-        self, request: CheckRequestRequest, violation: Violation, mode: CheckMode.ValueType
-    ) -> None:
-        kind = violation.kind.name.lower()
-        name = "strict" if mode == CheckMode.CHECK_MODE_STRICT else "warn"
-        facts: dict[str, Any] = {
-            "kind": kind,
-            "index": violation.index,
-            "request_length": violation.request_length,
-            "log_length": violation.log_length,
-            "tool_call_id": violation.tool_call_id or "",
-            "session": request.session_id,
-            "agent_name": request.agent_name,
-            "mode": name,
-        }
-        previews = {
-            "extra_previews": str([s.preview for s in violation.extra]),
-            "missing_previews": str([s.preview for s in violation.missing]),
-        }
         observability.log(
             "session.invariant.violation",
             "warning",
