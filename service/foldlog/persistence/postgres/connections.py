@@ -72,6 +72,7 @@ class PostgresConnections(PostgresDatastore):
         self.enable_db_functions = False
         self.lock_timeout = 0
         self.db_type_names = set()
+        self._lost_at = 0.0
         self._pool = ConnectionPool(
             conninfo,
             connection_class=PooledConnection,
@@ -82,7 +83,7 @@ class PostgresConnections(PostgresDatastore):
             timeout=POOL_TIMEOUT_S,
             reconnect_timeout=RECONNECT_S,
             configure=_configure,
-            check=_check,
+            check=self._check,
             open=False,
             name="foldlog",
         )
@@ -109,6 +110,16 @@ class PostgresConnections(PostgresDatastore):
             finally:
                 # Not in the pool's reset hook: it would hand each return to a worker thread.
                 connection.returned_at = monotonic()
+                if connection.closed:
+                    self._lost_at = connection.returned_at
+
+    def _check(self, connection: PooledConnection) -> None:
+        """Find out before lending whether a connection was cut off while it rested.
+
+        One that rested since another was lost is suspect at once.
+        """
+        if connection.returned_at < max(self._lost_at, monotonic() - FRESH_S):
+            ConnectionPool.check_connection(connection)
 
     @contextmanager
     def writing(self) -> Iterator[PooledConnection]:
@@ -153,9 +164,3 @@ def _configure(connection: PooledConnection) -> None:
     # A pooler gives its clients process ids of its own making.
     row = connection.execute(SERVER_PROCESS).fetchone()
     connection.is_direct = row == (connection.info.backend_pid,)
-
-
-def _check(connection: PooledConnection) -> None:
-    """Find out before lending whether a connection that rested was cut off meanwhile."""
-    if monotonic() - connection.returned_at > FRESH_S:
-        ConnectionPool.check_connection(connection)
