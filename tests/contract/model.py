@@ -82,6 +82,15 @@ class Model:
         torn = [seq for seq in range(self.next_seq) if not self.is_whole(seq)]
         return torn[-1] + 1 if torn else 0
 
+    def learn_dropped(self, told: set[int]) -> None:
+        """Take over what a read says is dropped, which must be what this model says.
+
+        Of an ancestor's events it may be fewer: bodies that another fork reads are still there.
+        """
+        own = {seq for seq in self.dropped if seq >= self.own_from_seq}
+        assert own <= told <= self.dropped, (self, told)
+        self.dropped = told
+
     def apply(self, op: dict[str, Any]) -> None:
         """Apply an op, all of it or nothing."""
         match op["op"]:
