@@ -182,7 +182,10 @@ class Lane:
             for event in journal:
                 if event.seq >= fold.next_seq:
                     fold.take(event)
-            self.fold, self._opened, self._journal = fold, None, None
+            self._opened = None
+            # A restore writes beside the committer: its events are in no journal.
+            if fold.next_seq == self.head.next_seq:
+                self.fold, self._journal = fold, None
 
     async def opened(self) -> None:
         """Read the session from the store if this process does not know it."""
@@ -368,6 +371,8 @@ class Lane:
     def _on_failed(self, error: Exception) -> None:
         """Put everything decided on the failed commit back, and begin again from the store."""
         self._generation += 1
+        # The head that ran ahead may stand at the very version that another process reached.
+        self._is_spoilt = True
         for write, _ in reversed(self._flying):
             write.attempts += 1
             write.is_prepared = False
@@ -411,7 +416,7 @@ class Lane:
             return
         if not self.services.is_exclusive:
             await self._catch_up()
-        write.is_confirmed = True
+        write.is_confirmed, self._is_spoilt = True, True
 
     async def _recover(self, error: Exception) -> None:
         """After a failed commit: see what the store has, then go on.

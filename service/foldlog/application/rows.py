@@ -198,6 +198,10 @@ class RowReader:
 
         Binary search: seqs never fall from version to version, and a fact carries its next_seq.
         """
+        if seq < 0:
+            return 0
+        if seq >= span.to_seq:
+            return span.to_version
         low, high = 0, span.to_version
         while low < high:
             middle = (low + high + 1) // 2

@@ -258,9 +258,8 @@ class Transfer:
 
     async def export(self, session_id: str) -> AsyncIterator[bytes]:
         """Yield a session's file in pieces."""
-        folded = await self._reading.fold(session_id)
         head = await self._reading.head(session_id)
-        spans, next_seq = spans_of(head), folded.next_seq
+        spans, next_seq = spans_of(head), head.next_seq
         piece = exporting.header_line(
             session_id, head.labels, head.metadata_json, head.whole_from_seq
         )
