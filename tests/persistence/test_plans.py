@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 import psycopg
@@ -20,6 +20,7 @@ from foldlog.persistence.postgres.recorder import VERSIONS
 from foldlog.persistence.queries import Query
 from foldlog.persistence.store import open_store
 
+from tests.persistence.stores import row
 from tests.postgres import PARTITIONS, database
 
 SESSION = UUID(int=17)
@@ -123,6 +124,18 @@ def test_pages_are_read_in_order_before_statistics_exist(plain_url: str) -> None
         for name in ("a page", "changes", "notifications"):
             found = plan(connection, EVENT_READS[name])
             assert "Sort" not in found, (name, found)
+
+
+def test_the_insert_is_planned_once_on_a_connection_of_its_own(plain_url: str) -> None:
+    store = open_store(plain_url, pool_size=1)
+    for version in (1, 2):
+        store.recorder.insert_events([row(SESSION, version)])
+    with cast("Any", store.recorder).datastore.connection() as connection:
+        (planned,) = connection.execute(
+            "SELECT generic_plans + custom_plans FROM pg_prepared_statements"
+        ).fetchall()
+    store.close()
+    assert planned == (2,)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from foldlog.persistence.checkpoints import CheckpointRecorder
+from foldlog.persistence.errors import postgres_extra
 from foldlog.persistence.index import SessionIndex
 from foldlog.persistence.recorder import SessionRecorder
 
@@ -32,7 +33,7 @@ def open_store(
 
     SQLite is created and brought up to date; PostgreSQL must have been migrated, or SchemaError
     says so. `hint_url` is a direct connection, for hints, where `database_url` is a pool's.
-    Raises ValueError for a URL of another kind.
+    Raises ValueError for a URL of another kind, and DriverMissingError.
     """
     if database_url.startswith(SQLITE):
         return _open_sqlite(database_url.removeprefix(SQLITE), reader_threads)
@@ -59,10 +60,11 @@ def _open_sqlite(path: str, readers: int) -> Store:
 
 def _open_postgres(url: str, pool_size: int, hint_url: str) -> Store:
     # Loading the driver takes time that those without PostgreSQL need not spend.
-    from foldlog.persistence.postgres.checkpoints import PostgresCheckpointRecorder
-    from foldlog.persistence.postgres.connections import PostgresConnections
-    from foldlog.persistence.postgres.index import PostgresSessionIndex
-    from foldlog.persistence.postgres.recorder import PostgresSessionRecorder
+    with postgres_extra():
+        from foldlog.persistence.postgres.checkpoints import PostgresCheckpointRecorder
+        from foldlog.persistence.postgres.connections import PostgresConnections
+        from foldlog.persistence.postgres.index import PostgresSessionIndex
+        from foldlog.persistence.postgres.recorder import PostgresSessionRecorder
 
     datastore = PostgresConnections(url, pool_size, hint_url)
     return Store(
