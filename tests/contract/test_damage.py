@@ -62,7 +62,7 @@ def backend(request: pytest.FixtureRequest) -> str:
     return name
 
 
-@pytest.fixture(params=SPOILS.values(), ids=SPOILS)
+@pytest.fixture(params=list(SPOILS))
 def damaged(serve: Callable[..., Served], backend: str, request: pytest.FixtureRequest) -> Damaged:
     """Two sessions, restarted after the row of seq 2 of one was damaged."""
     served = serve(backend)
@@ -71,7 +71,7 @@ def damaged(serve: Callable[..., Served], backend: str, request: pytest.FixtureR
         log.append(user(f"the text of seq {i}"))
     other.append(user("a"))
     served.terminate()
-    damage(served.database_url, request.param)
+    damage(served.database_url, SPOILS[request.param])
     served.start()
     return Damaged(log, other)
 
