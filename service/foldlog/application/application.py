@@ -26,6 +26,7 @@ from foldlog.application.reading import Reading
 from foldlog.application.retention import Retention
 from foldlog.application.rows import RowReader
 from foldlog.application.transfer import Transfer
+from foldlog.application.verifying import Verifying
 from foldlog.application.watching import Watching
 from foldlog.application.writing import Writing
 from foldlog.core.errors import FoldlogError, InternalError, InvalidFieldError
@@ -65,6 +66,7 @@ class SessionApplication(Application[UUID]):
         self.bodies = Bodies(reader, settings.body_cache_bytes)
         self.feed = Feed(services, self.lanes, settings.feed_poll_s)
         self.reading = Reading(services, self.lanes, self.bodies, limits, tenant)
+        self.verifying = Verifying(services, self.lanes, tenant)
         self.writing = Writing(services, self.lanes, limits, tenant)
         self.checking = Checking(self.reading, settings.check_mode)
         self.retention = Retention(

@@ -49,6 +49,7 @@ def head_to(head: Session) -> pb.HeadState:
         ],
         turns=turns_to(head.turns),
         whole_from_seq=head.whole_from_seq,
+        dropped_from_seq=head.dropped_from_seq,
     )
 
 
@@ -68,6 +69,8 @@ def head_from(state: pb.HeadState, aggregate_id: UUID, tenant: str) -> Session:
         r.request_id: Answered(r.version, r.row_count, r.digest) for r in state.requests
     }
     head.turns, head.whole_from_seq = turns_from(state.turns), state.whole_from_seq
+    if state.HasField("dropped_from_seq"):
+        head.dropped_from_seq = state.dropped_from_seq
     return head
 
 
