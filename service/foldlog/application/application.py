@@ -12,6 +12,7 @@ from eventsourcing.utils import Environment
 
 from foldlog import observability
 from foldlog.application.bodies import Bodies
+from foldlog.application.chains import Chains
 from foldlog.application.checking import Checking
 from foldlog.application.committer import Committer
 from foldlog.application.domain import Session
@@ -26,7 +27,6 @@ from foldlog.application.reading import Reading
 from foldlog.application.retention import Retention
 from foldlog.application.rows import RowReader
 from foldlog.application.transfer import Transfer
-from foldlog.application.verifying import Verifying
 from foldlog.application.watching import Watching
 from foldlog.application.writing import Writing
 from foldlog.core.errors import FoldlogError, InternalError, InvalidFieldError
@@ -66,7 +66,7 @@ class SessionApplication(Application[UUID]):
         self.bodies = Bodies(reader, settings.body_cache_bytes)
         self.feed = Feed(services, self.lanes, settings.feed_poll_s)
         self.reading = Reading(services, self.lanes, self.bodies, limits, tenant)
-        self.verifying = Verifying(services, self.lanes, tenant)
+        self.chains = Chains(services, self.lanes, tenant)
         self.writing = Writing(services, self.lanes, limits, tenant)
         self.checking = Checking(self.reading, settings.check_mode)
         self.retention = Retention(

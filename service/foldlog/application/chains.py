@@ -1,4 +1,4 @@
-"""Verifying: recomputing the chain of every row of a session and its lineage."""
+"""Chains: recomputing that of every row of a session and its lineage."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Verdict:
     faults: list[Fault] = field(default_factory=list)
 
 
-class Verifying:
-    """Verifies sessions. What is damaged is told, not raised: finding it is the purpose."""
+class Chains:
+    """Verifies chains. What is damaged is told, not raised: finding it is the purpose."""
 
     def __init__(self, services: Services, lanes: Lanes, tenant: str) -> None:
         self._services = services
