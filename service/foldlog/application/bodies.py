@@ -86,7 +86,7 @@ class Bodies:
     def _read(self, wanted: dict[UUID, list[int]]) -> Iterator[tuple[RowRef, bytes]]:
         for aggregate_id, versions in wanted.items():
             for row in self._reader.some(aggregate_id, versions):
-                _require_body(row.sound(), self._reader)
+                _require_body(row, self._reader)
                 yield row.ref, folded(row.envelope)
 
 

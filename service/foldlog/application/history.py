@@ -175,7 +175,8 @@ class History:
             wanted.setdefault(row.aggregate_id, []).append(row.version)
         found: dict[RowRef, Row] = {}
         for owner, versions in wanted.items():
-            found.update((row.ref, row) for row in self.reader.some(owner, versions))
+            rows = self.reader.some(owner, versions, tolerant=True)
+            found.update((row.ref, row) for row in rows)
         entries = [_standing(found[ref], position, seq) for position, seq, ref in places]
         return fold_from(base, owners, entries)
 

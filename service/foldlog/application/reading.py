@@ -171,7 +171,7 @@ class Reading:
     async def header_at(self, ref: HeaderRef) -> RequestHeader:
         """Return the header that a fold points to."""
         row = await self._services.readers.run(self._row, ref.row)
-        return EventBody.FromString(row.sound().envelope.body).request_header
+        return EventBody.FromString(row.envelope.body).request_header
 
     def _row(self, ref: RowRef) -> Row:
         (row,) = self._services.history.reader.some(ref.aggregate_id, [ref.version])

@@ -210,8 +210,13 @@ class RowReader:
             near_seq = span.to_seq + 1
             after = 0
 
-    def some(self, aggregate_id: UUID, versions: Sequence[int]) -> Iterator[Row]:
-        """Yield the rows of these versions, ascending."""
+    def some(
+        self, aggregate_id: UUID, versions: Sequence[int], tolerant: bool = False
+    ) -> Iterator[Row]:
+        """Yield the rows of these versions, ascending.
+
+        Raises EventCorruptError at a damaged one, unless `tolerant`.
+        """
         ordered = sorted(versions)
         for start in range(0, len(ordered), PAGE):
             chunk = ordered[start : start + PAGE]
@@ -225,7 +230,8 @@ class RowReader:
                     damage=f"rows of versions {sorted(lost)} are missing",
                 )
             for stored in found:
-                yield self.decode(stored, -1)
+                row = self.decode(stored, -1)
+                yield row if tolerant else row.sound()
 
     def cut(self, spans: Sequence[Segment], seq: int) -> list[Segment]:
         """Return the part of a lineage up to a seq. O(log rows) look-ups."""

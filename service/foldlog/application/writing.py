@@ -302,7 +302,7 @@ class Writing:
         reader = self._services.history.reader
         last = spans[-1]
         (row,) = reader.some(last.aggregate_id, [last.to_version])
-        return row.sound().envelope.chain
+        return row.envelope.chain
 
     async def _require_whole(self, child_id: str, parent_id: str, child: Session) -> None:
         """Undo a fork whose parent dropped what it reads while it was made."""
