@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUNNABLE := $(VENV)/.runnable
 READY := $(VENV)/.ready
-PIP := $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
 # Where packages come from is the machine's business. The brackets keep the rule from finding itself.
 REGISTRY := (py[p]i|pythonhoste[d]|npmj[s]|yarnpk[g])\.(org|com)

@@ -93,6 +93,14 @@ def served(servers: Servers, backend: str, request: pytest.FixtureRequest) -> Se
 
 
 @pytest.fixture
+def memory(servers: Servers, request: pytest.FixtureRequest) -> Served:
+    """The shared server in memory, for what never gets as far as the store."""
+    served = servers.shared("sqlite-memory")
+    request.node.stash.setdefault(SERVED, []).append(served)
+    return served
+
+
+@pytest.fixture
 def serve(servers: Servers, request: pytest.FixtureRequest) -> Iterator[Callable[..., Served]]:
     """Start a server of the test's own: serve(backend, NAME=value, ...)."""
     mine: list[Served] = request.node.stash.setdefault(SERVED, [])

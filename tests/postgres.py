@@ -220,13 +220,20 @@ def _usable(programs: Path, folder: Path) -> Path:
     os.chown(folder, _account()["user"], _account()["group"])
     if _runs(programs):
         return programs
-    shutil.copytree(programs.parent, folder / "server", symlinks=True)
-    for place, _, names in os.walk(folder / "server"):
-        os.chmod(place, 0o755)
-        for path in (Path(place, name) for name in names):
+    return _copy(programs, folder / "server")
+
+
+def _copy(programs: Path, place: Path) -> Path:
+    """Copy a package's programs for everybody to run, beside the libraries that they look for."""
+    package = programs.parents[1]
+    for part in (package, package.with_name(f"{package.name}.libs")):
+        if part.exists():
+            shutil.copytree(part, place / part.name, symlinks=True)
+    for folder, _, names in os.walk(place):
+        for path in (Path(folder), *(Path(folder, name) for name in names)):
             if not path.is_symlink():
                 path.chmod(0o755)
-    return folder / "server" / programs.name
+    return place / programs.relative_to(package.parent)
 
 
 def _runs(programs: Path) -> bool:

@@ -104,6 +104,23 @@ def _logged_address(process: subprocess.Popen[str]) -> str:
     raise AssertionError("no listener was logged")
 
 
+def test_a_command_loads_only_what_it_needs(tmp_path: Path) -> None:
+    heavy = ("grpc", "google.protobuf", "psycopg", "rich", "eventsourcing", "orjson", "alembic")
+    code = (
+        "import sys; from foldlog.cli.app import app\n"
+        f"print([name for name in {heavy} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    assert done.stdout == "[]\n"
+
+
 def test_a_database_in_use_is_named_with_its_process(tmp_path: Path) -> None:
     with serving(tmp_path) as (process, _):
         done = foldlog("serve", "--listen", "127.0.0.1:0", cwd=tmp_path)

@@ -82,6 +82,15 @@ class Model:
         torn = [seq for seq in range(self.next_seq) if not self.is_whole(seq)]
         return torn[-1] + 1 if torn else 0
 
+    def learn_dropped(self, told: set[int]) -> None:
+        """Take over what a read says is dropped, which must be what this model says.
+
+        Of an ancestor's events it may be fewer: bodies that another fork reads are still there.
+        """
+        own = {seq for seq in self.dropped if seq >= self.own_from_seq}
+        assert own <= told <= self.dropped, (self, told)
+        self.dropped = told
+
     def apply(self, op: dict[str, Any]) -> None:
         """Apply an op, all of it or nothing."""
         match op["op"]:
@@ -133,7 +142,7 @@ class Model:
         self._add(Entry(self.next_seq, rewind_to=to_seq))
 
     def _snapshot(self) -> None:
-        """Drop what no longer counts of the session's own; an ancestor's rows are not its to drop."""
+        """Drop of its own what no longer counts; an ancestor's rows are not its to drop."""
         live = self.surface()
         own = [e for e in self.entries if e.seq >= self.own_from_seq and e.text is not None]
         self.dropped |= {each.seq for each in own if each not in live}

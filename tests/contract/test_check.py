@@ -192,6 +192,35 @@ def test_odd_input_is_a_violation_and_never_an_error(log: Calls) -> None:
     assert not log.check(odd[-1]).HasField("violation")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000 + "]" * 100_000,
+        "9" * 100_000,
+        "{",
+        "",
+        '"\\ud800"',
+        '{"a":1,"a":1}',
+        "\ufeff1",
+    ],
+    ids=["deep", "many digits", "broken", "empty", "half a character", "duplicate key", "mark"],
+)
+def test_json_of_any_kind_can_be_checked(log: Calls, text: str) -> None:
+    log.append(event(opaque("[1]")), header(parameters_json='{"a":1}'))
+    every = options(
+        strict_system=True,
+        compare_reasoning=True,
+        report_unanswered_calls=True,
+        byte_exact=True,
+        independent=True,
+    )
+    for chosen in (options(), every):
+        assert log.violation(opaque(text), options=chosen).kind == MISSING
+        sent = event_pb2.RequestHeader(parameters_json=text, tools_json=[text])
+        told = log.violation(opaque("[1]"), header=sent, options=chosen)
+        assert told.kind == HEADER
+
+
 def test_at_seq_takes_fold_and_header_there(talk: Calls) -> None:
     talk.append(header(model="m"))
     request = talk.messages()

@@ -56,9 +56,9 @@ ANSWERED_WHEN_EMPTY = {
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("data", GARBAGE.values(), ids=GARBAGE)
 def test_bytes_that_do_not_decode_are_an_invalid_argument(
-    served: Served, name: str, data: bytes
+    memory: Served, name: str, data: bytes
 ) -> None:
-    error = sent_raw(served, name, data)
+    error = sent_raw(memory, name, data)
     if error is None:
         # An unknown field of another wire type is no damage: the request is then empty or odd.
         assert name in ANSWERED_WHEN_EMPTY
@@ -69,10 +69,10 @@ def test_bytes_that_do_not_decode_are_an_invalid_argument(
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_random_bytes_are_never_a_fault_of_the_service(served: Served, name: str) -> None:
+def test_random_bytes_are_never_a_fault_of_the_service(memory: Served, name: str) -> None:
     chance = random.Random(name)
     for _ in range(10):
-        error = sent_raw(served, name, chance.randbytes(chance.randrange(1, 60)))
+        error = sent_raw(memory, name, chance.randbytes(chance.randrange(1, 60)))
         if error is not None:
             code = refusal_of(error).code
             assert code not in {grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN}, code

@@ -62,14 +62,16 @@ def test_a_batch_over_its_count_names_size_and_limit(log: Calls) -> None:
 
 
 @pytest.mark.parametrize("size", [5, 12, 40, 60])
-def test_what_grpc_lets_through_the_service_refuses(log: Calls, size: int) -> None:
+def test_what_grpc_lets_through_the_service_refuses(memory: Served, size: int) -> None:
+    log = Calls.create(memory.stub)
     with refused("TOO_LARGE", limit=EVENT_BYTES) as told:
         log.append(user("x" * (size * MIB)))
     assert int(told.facts["size"]) > size * MIB
     assert told.retry is None
 
 
-def test_past_the_receive_limit_the_refusal_says_nothing_of_retrying(log: Calls) -> None:
+def test_past_the_receive_limit_the_refusal_says_nothing_of_retrying(memory: Served) -> None:
+    log = Calls.create(memory.stub)
     with pytest.raises(grpc.RpcError) as caught:
         log.append(user("x" * (66 * MIB)))
     told = refusal_of(caught.value)

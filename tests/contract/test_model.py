@@ -15,11 +15,13 @@ from foldlog.v1 import event_pb2
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.contract.calls import Calls
+from tests.conftest import DURABLE_BACKENDS
+from tests.contract.calls import Calls, fresh_id, imported
 from tests.contract.digests import prefix_digest
 from tests.contract.model import Model, RefusedError
 from tests.contract.random_ops import drawn, sent
 from tests.contract.refusal import refused
+from tests.contract.said import user
 from tests.served import ROOT, Served
 
 WORKERS = 3
@@ -51,7 +53,7 @@ def assert_equal(log: Calls, model: Model) -> None:
     assert [each.seq for each in events] == [each.seq for each in model.entries]
     states = [each.state for each in events if each.type != REWIND]
     assert states == [model.state(e) for e in model.entries if e.rewind_to is None]
-    assert {each.seq for each in events if each.dropped} == model.dropped
+    model.learn_dropped({each.seq for each in events if each.dropped})
     assert log.fold_pieces()[-1].digest == prefix_digest([each.message for each in folded])
 
 
@@ -68,16 +70,26 @@ def assert_equal_at_every_seq(log: Calls, model: Model) -> None:
     assert model.whole_from() <= session.whole_from_seq <= model.next_seq
 
 
+Family = list[tuple[Calls, Model]]
+
+
 @given(seed=st.integers(0, 2**32), length=st.integers(1, 40))
 @EXAMPLES
 def test_one_client_sees_what_the_model_says(stub: Any, seed: int, length: int) -> None:
+    for log, model in grown_family(stub, seed, length):
+        assert_equal(log, model)
+        assert_equal_at_every_seq(log, model)
+        assert log.verify().intact
+
+
+def grown_family(stub: Any, seed: int, length: int) -> Family:
+    """Return a session and its forks after random ops, each compared as it was done."""
     chance = random.Random(seed)
     family = [(Calls.create(stub), Model())]
     for number in range(length):
         log, model = chance.choice(family)
         if chance.random() < 0.1 and model.next_seq:
-            at_seq = chance.randrange(-1, model.next_seq)
-            _fork(family, log, model, at_seq)
+            _fork(family, log, model, chance.randrange(-1, model.next_seq))
             continue
         op = drawn(chance, model.next_seq, str(number))
         if chance.random() < 0.06:
@@ -85,18 +97,37 @@ def test_one_client_sees_what_the_model_says(stub: Any, seed: int, length: int) 
         expected = model.next_seq
         assert outcome(model, op) == sent(log, op, expected), op
         assert_equal(log, model)
-    for log, model in family:
-        assert_equal(log, model)
-        assert_equal_at_every_seq(log, model)
-        assert log.verify().intact
+    return family
 
 
-def _fork(family: list[tuple[Calls, Model]], log: Calls, model: Model, at_seq: int) -> None:
+def _fork(family: Family, log: Calls, model: Model, at_seq: int) -> None:
     if model.is_whole(at_seq):
         family.append((log.fork(at_seq), model.fork(at_seq)))
         return
     with refused("HISTORY_DROPPED"):
         log.fork(at_seq)
+
+
+def test_a_copy_is_what_the_original_is(stub: Any) -> None:
+    for seed in range(3):
+        for log, model in grown_family(stub, seed, 60):
+            answer = imported(stub, log.export(), fresh_id("copy"))
+            copy = log.other(answer.session.session_id)
+            assert_equal(copy, model)
+            assert_equal_at_every_seq(copy, model)
+            assert copy.verify().intact
+
+
+@pytest.mark.parametrize("backend", DURABLE_BACKENDS, indirect=True)
+def test_a_restart_changes_nothing(served: Served) -> None:
+    family = [each for seed in range(4) for each in grown_family(served.stub, seed, 60)]
+    chains = [log.verify().chain for log, _ in family]
+    served.restart()
+    for (log, model), chain in zip(family, chains, strict=True):
+        assert_equal(log, model)
+        assert_equal_at_every_seq(log, model)
+        assert log.verify().chain == chain
+        log.append(user("goes on"), expected_next_seq=model.next_seq)
 
 
 def test_several_processes_see_what_the_model_says(served: Served) -> None:

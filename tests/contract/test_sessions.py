@@ -251,6 +251,35 @@ def test_a_listing_filters_by_custom_key_and_kind_of_one_event(new_log: NewLog) 
     assert listed(one.stub, custom_key=key, custom_kind=kind) == [one.session_id]
 
 
+def test_listings_take_any_text(new_log: NewLog) -> None:
+    odd = fresh_id("a\0é'%_\\🧩")
+    log = new_log(labels={odd: odd})
+    log.append(custom(odd, b"", odd), request_id=odd)
+    child = log.fork(0, odd_id := fresh_id("é'%_\\🧩"))
+    grandchild = child.fork(0)
+    assert listed(log.stub, labels={odd: odd}) == [log.session_id]
+    assert listed(log.stub, labels={odd: odd.upper()}) == []
+    assert log.session_id in listed(log.stub, custom_key=odd, custom_kind=odd)
+    assert listed(log.stub, custom_key=odd[:-1]) == []
+    assert listed(log.stub, parent_session_id=odd_id) == [grandchild.session_id]
+    assert listed(log.stub, parent_session_id="a\0") == []
+
+
+def test_a_listing_by_a_time_out_of_range_is_refused(stub: Any) -> None:
+    for field in ("created_from_time", "created_before_time", "updated_from_time"):
+        with refused("INVALID_FIELD") as told:
+            request = service_pb2.ListSessionsRequest()
+            getattr(request, field).seconds = 2**60
+            stub.ListSessions(request)
+        assert list(told.fields or {}) == [field]
+
+
+def test_an_empty_label_key_is_refused(stub: Any) -> None:
+    with refused("INVALID_FIELD") as told:
+        Calls.create(stub, labels={"": ""})
+    assert list(told.fields or {}) == ["labels"]
+
+
 def test_a_listing_leaves_out_deleted_sessions(new_log: NewLog) -> None:
     mark = fresh_id("label")
     kept, gone = (new_log(labels={"mark": mark}) for _ in range(2))

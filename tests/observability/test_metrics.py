@@ -74,7 +74,7 @@ def test_nothing_is_served_or_counted_without_an_address(metrics: Metrics) -> No
 
 def test_an_address_in_use_is_told(metrics: Metrics) -> None:
     metrics.configure("127.0.0.1:0")
-    with pytest.raises(OSError, match="ddress already in use"):
+    with pytest.raises(OSError, match=r"for metrics: Address already in use"):
         Metrics().configure(metrics.address)
 
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, cast
 from uuid import uuid4
 
 import psycopg
 import pytest
 from eventsourcing.persistence import DataError
-from foldlog.persistence.errors import PoolExhausted, UnavailableError, is_unavailable
+from foldlog.persistence.errors import (
+    DriverMissingError,
+    PoolExhausted,
+    UnavailableError,
+    is_unavailable,
+)
 from foldlog.persistence.migrate import migrate, pending
 from foldlog.persistence.postgres.connections import WAITING_PER_CONNECTION, PostgresConnections
 from foldlog.persistence.rows import SessionStoredEvent
@@ -42,6 +50,17 @@ def test_a_server_that_is_not_there_is_unavailable() -> None:
         with pytest.raises(UnavailableError) as caught:
             use(AWAY)
         assert is_unavailable(caught.value)
+
+
+@pytest.mark.parametrize("module", ["psycopg", "alembic"])
+def test_a_driver_that_is_not_installed_is_asked_for(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [each for each in sys.modules if each.startswith("foldlog.persistence.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(DriverMissingError, match=re.escape("foldlog[postgres]")):
+        migrate(AWAY)
 
 
 def test_a_connection_that_is_cut_in_a_write_makes_the_store_unavailable(plain_url: str) -> None:
@@ -150,6 +169,8 @@ def test_a_crash_of_the_server_loses_no_acknowledged_row_and_passes() -> None:
             crashing.crash()
             assert is_unavailable(cast("Exception", writing.exception()))
         crashing.start()
+        with suppress(UnavailableError):
+            store.recorder.last_version(session)
         found = [each.originator_version for each in store.recorder.select_events(session)]
         assert found[: len(stored)] == stored
         assert len(found) <= len(stored) + 1

@@ -13,6 +13,7 @@ from eventsourcing.utils import Environment
 from foldlog import observability
 from foldlog.application.attachments import Attachments
 from foldlog.application.bodies import Bodies
+from foldlog.application.chains import Chains
 from foldlog.application.checking import Checking
 from foldlog.application.collecting import Collecting
 from foldlog.application.committer import Committer
@@ -71,14 +72,16 @@ class SessionApplication(Application[UUID]):
             self._readers,
             self._committer,
             self._on_stored,
+            lambda is_cached: self.lanes.note_fold_wanted(is_cached),
             self.objects,
         )
         self.lanes = Lanes(services, settings.fold_cache_bytes, limits.session_id_bytes)
         self.bodies = Bodies(reader, settings.body_cache_bytes)
         self.feed = Feed(services, self.lanes, settings.feed_poll_s)
         self.reading = Reading(services, self.lanes, self.bodies, limits, tenant)
+        self.chains = Chains(services, self.lanes, tenant)
         self.writing = Writing(services, self.lanes, limits, tenant)
-        self.checking = Checking(self.reading, settings.check_mode, settings.log_previews)
+        self.checking = Checking(self.reading, settings.check_mode)
         self.retention = Retention(
             services, self.lanes, self.feed, self.bodies, self.writing, tenant
         )
@@ -93,9 +96,7 @@ class SessionApplication(Application[UUID]):
         header_cache = HeaderCache(self.reading)
         uncached = Reading(services, self.lanes, Bodies(reader, 0), limits, tenant)
         self.headers = Headers(header_cache, self.writing, limits)
-        self.requests = Requests(
-            services, self.lanes, self.reading, uncached, header_cache, tenant
-        )
+        self.requests = Requests(services, self.lanes, self.reading, uncached, header_cache, tenant)
         self.steps = Steps(
             services,
             self.reading,

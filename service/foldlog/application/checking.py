@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from foldlog import observability
 from foldlog.application.fold import Fold, Live
@@ -53,10 +54,9 @@ def default_mode(setting: str) -> CheckMode.ValueType:
 class Checking:
     """Judges requests against folds."""
 
-    def __init__(self, reading: Reading, mode: str, previews: bool) -> None:
+    def __init__(self, reading: Reading, mode: str) -> None:
         self._reading = reading
         self._default = default_mode(mode)
-        self._previews = previews
 
     async def check(self, request: CheckRequestRequest) -> Judgement:
         """Judge a request. Raises RequestNotDerivableError for a violation in strict mode."""
@@ -81,20 +81,23 @@ class Checking:
     ) -> None:
         kind = violation.kind.name.lower()
         name = "strict" if mode == CheckMode.CHECK_MODE_STRICT else "warn"
-        facts: dict[str, str | int] = {
+        facts: dict[str, Any] = {
             "kind": kind,
             "index": violation.index,
             "request_length": violation.request_length,
             "log_length": violation.log_length,
             "tool_call_id": violation.tool_call_id or "",
             "session": request.session_id,
-            "agent": request.agent_name,
+            "agent_name": request.agent_name,
             "mode": name,
         }
-        if self._previews:
-            facts["extra"] = str([s.preview for s in violation.extra])
-            facts["missing"] = str([s.preview for s in violation.missing])
-        observability.log("session.invariant.violation", "warning", **facts)  # type: ignore[arg-type]
+        observability.log(
+            "session.invariant.violation",
+            "warning",
+            extra_previews=str([sketch.preview for sketch in violation.extra]),
+            missing_previews=str([sketch.preview for sketch in violation.missing]),
+            **facts,
+        )
         observability.metrics.violation(kind, name)
         observability.tracing.violation_event(**facts)
         if name == "strict":

@@ -50,6 +50,7 @@ def head_to(head: Session) -> pb.HeadState:
         turns=turns_to(head.turns),
         whole_from_seq=head.whole_from_seq,
         header_epoch=head.header_epoch,
+        dropped_from_seq=head.dropped_from_seq,
     )
 
 
@@ -70,6 +71,8 @@ def head_from(state: pb.HeadState, aggregate_id: UUID, tenant: str) -> Session:
     }
     head.turns, head.whole_from_seq = turns_from(state.turns), state.whole_from_seq
     head.header_epoch = state.header_epoch
+    if state.HasField("dropped_from_seq"):
+        head.dropped_from_seq = state.dropped_from_seq
     return head
 
 

@@ -131,7 +131,7 @@ def changes_of(rows: Sequence[SessionNotification], reader: RowReader) -> Refere
     """Return what a stretch of the feed says of references."""
     changes = ReferenceChanges()
     for stored in rows:
-        row = reader.decode(stored, -1)
+        row = reader.decode(stored, -1).sound()
         if row.is_event:
             changes.added += _added(row, stored.tenant)
         else:

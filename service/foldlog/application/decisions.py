@@ -157,6 +157,7 @@ class Origins:
     chain: bytes
     turns: TurnState
     whole_from_seq: int
+    dropped_from_seq: int | None
     cut: Cut
 
 
@@ -182,6 +183,8 @@ def fork(
     origin = origin_of(session_id, key, origins.segments)
     origin.turns.CopyFrom(turns_to(origins.turns))
     origin.whole_from_seq = origins.whole_from_seq
+    if origins.dropped_from_seq is not None:
+        origin.dropped_from_seq = origins.dropped_from_seq
     head.key, head.chain, head.next_seq = key, origins.chain, origins.at_seq + 1
     spec = _fact(Session.Forked, fact, origin)
     return Decided(origins.cut, build(head, [spec], call.now_ns, call.request))

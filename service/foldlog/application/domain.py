@@ -16,6 +16,7 @@ from foldlog.application.seal import GENESIS, seal
 from foldlog.core.event import EventType
 from foldlog.core.turns import TurnState
 from foldlog.internal.v1.storage_pb2 import Envelope, Origin, StoredFact, Turns
+from foldlog.v1.event_pb2 import HistoryDroppedFact
 
 MAX_RUNS = 256
 MAX_REQUESTS = 256
@@ -78,6 +79,7 @@ class Session(Aggregate):
     turns: TurnState
     whole_from_seq: int
     header_epoch: int
+    dropped_from_seq: int | None
 
     class Event(Aggregate.Event):
         """A row of the event table: an event of the log, or a fact."""
@@ -165,7 +167,8 @@ class Session(Aggregate):
         head.epoch = head.last_epoch = 0
         head.is_deleted = False
         head.runs, head.requests = [], {}
-        head.turns, head.whole_from_seq = TurnState(), 0
+        head.turns = TurnState()
+        head.whole_from_seq, head.dropped_from_seq = 0, None
         head.header_epoch = NO_EPOCH
         return head
 
@@ -228,9 +231,15 @@ class Session(Aggregate):
             case "writer_closed":
                 self.epoch = 0
             case "history_dropped":
-                self.whole_from_seq = fact.history_dropped.whole_from_seq
+                self._drop(fact.history_dropped)
             case "deleted":
                 self.is_deleted = True
+
+    def _drop(self, fact: HistoryDroppedFact) -> None:
+        self.whole_from_seq = fact.whole_from_seq
+        for dropped in fact.dropped[:1]:
+            known = self.dropped_from_seq
+            self.dropped_from_seq = dropped.first if known is None else min(known, dropped.first)
 
     def _begin(self, origin: Origin, labels: Any, metadata_json: str) -> None:
         self.session_id, self.key = origin.session_id, origin.key
@@ -239,6 +248,8 @@ class Session(Aggregate):
         self.segments = segments_from(origin)
         self.turns = turns_from(origin.turns)
         self.whole_from_seq = origin.whole_from_seq
+        if origin.HasField("dropped_from_seq"):
+            self.dropped_from_seq = origin.dropped_from_seq
 
     def version_of(self, seq: int) -> int | None:
         """Return the newest version up to a seq, or None if the runs do not reach back."""

@@ -1,8 +1,8 @@
 """The lines of an export: readable fields, and the body as it is stored.
 
 A file is a header line, a line per event in the order of the log, and an end line; if it was asked
-for with attachments, each stands before the first event that names it, in pieces of a line each. `event` is the
-body in protobuf's JSON form for people; `body` is its bytes in base64 and decides.
+for with attachments, each stands before the first event that names it, in pieces of a line each.
+`event` is the body in protobuf's JSON form for people; `body` is its bytes in base64 and decides.
 """
 
 from __future__ import annotations

@@ -131,6 +131,7 @@ class Feed:
         found = await self._threads.run(
             recorder.select_notifications, self._indexed, PAGE, inclusive_of_start=False
         )
+        observability.metrics.index_lag(len(found))
         if not found:
             return False
         try:

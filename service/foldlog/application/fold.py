@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from foldlog.core.digest import ZERO, extend
+from foldlog.core.errors import EventCorruptError
 from foldlog.core.event import EventType, PositionRange
 from foldlog.core.message import Role
 from foldlog.core.surface import Surface
@@ -39,6 +40,7 @@ class Live:
     call_ids: tuple[str | None, ...] = ()
     tool_call_id: str | None = None
     is_dropped: bool = False
+    damage: EventCorruptError | None = None
 
     def is_gone_for(self, reader: UUID) -> bool:
         """Whether a session cannot see it: its body is gone, or the session dropped it itself."""
@@ -83,6 +85,7 @@ class Passed:
     live: Live | None = None
     replace: PositionRange | None = None
     rewind_to: int | None = None
+    damage: EventCorruptError | None = None
 
 
 class Fold:
@@ -96,6 +99,8 @@ class Fold:
         self.header: EventRef | None = None
         self.step: EventRef | None = None  # the latest of the log, be it undone or not
         self.turns = TurnState()
+        self._lost: EventCorruptError | None = None
+        self._suspects: list[Live] = []
         self._running: list[bytes] = [ZERO]
         self._called: set[str | None] = set()
         self._paired = 0
@@ -108,7 +113,23 @@ class Fold:
         twin.replaces, twin.rewinds = self.replaces.copy(), self.rewinds.copy()
         twin.header, twin.turns, twin.step = self.header, self.turns, self.step
         twin._running = self._running.copy()
+        twin._lost, twin._suspects = self._lost, self._suspects.copy()
         return twin
+
+    @property
+    def damage(self) -> EventCorruptError | None:
+        """What keeps the fold from being known: an event it needs is damaged."""
+        if self._lost is not None:
+            return self._lost
+        standing = (s for s in self._suspects if self.surface.index_of(s.seq) is not None)
+        return next((suspect.damage for suspect in standing), None)
+
+    def sound(self) -> Fold:
+        """Return the fold. Raises EventCorruptError if an event it needs is damaged."""
+        damage = self.damage
+        if damage is not None:
+            raise damage
+        return self
 
     @property
     def size_bytes(self) -> int:
@@ -118,7 +139,9 @@ class Fold:
     def take(self, event: Passed) -> list[Live]:
         """Take in the next event, which is no rewind, and return what it shadowed."""
         shadowed: list[Live] = []
-        if event.live is not None:
+        if event.damage is not None:
+            self._lost = self._lost or event.damage
+        elif event.live is not None:
             shadowed = self._place(event.live, event.replace)
         elif event.type == EventType.REQUEST_HEADER:
             self.header = EventRef(event.seq, event.row)
@@ -135,6 +158,7 @@ class Fold:
         self._running = target._running.copy()
         self._forget_pairs()
         self.header, self.turns = target.header, target.turns
+        self._lost, self._suspects = target._lost, target._suspects.copy()
         self.rewinds.append(Rewound(event.seq, event.rewind_to))
         self.next_seq = event.seq + 1
 
@@ -145,6 +169,8 @@ class Fold:
         else:
             index, shadowed = self.surface.replace(live, replace.stop)
             self.replaces.append(Shadow(live.seq, replace.start, replace.stop))
+        if live.damage is not None:
+            self._suspects.append(live)
         if index < self._paired:
             self._forget_pairs()
         # A change at the front can change which message leads, so the digests begin anew.

@@ -13,9 +13,9 @@ from foldlog.application.checkpoint import TOPIC, fold_from, fold_to, head_from,
 from foldlog.application.domain import Segment, Session
 from foldlog.application.fold import EventRef, Fold, Live, Passed, RowRef
 from foldlog.application.mapper import domain_event
-from foldlog.application.rows import RowReader, passed
+from foldlog.application.rows import UNKNOWN_DIGEST, Row, RowReader, passed
 from foldlog.core.active import active_path
-from foldlog.core.errors import HistoryDroppedError
+from foldlog.core.errors import EventCorruptError, HistoryDroppedError
 from foldlog.core.event import EventType, Record
 from foldlog.internal.v1.storage_pb2 import Checkpoint, FoldState
 from foldlog.persistence.rows import SessionStoredEvent
@@ -67,6 +67,8 @@ class History:
         """Move a head past the rows stored after it, and return the events among them."""
         events = []
         for row in self.reader.rows(head.id, head.version, None, head.next_seq):
+            if not row.is_event:
+                row.sound()  # a fact decides who may write: nothing goes past a damaged one
             stored = StoredEvent(head.id, row.ref.version, row.topic, b"")
             domain_event(stored, row.envelope).mutate(head)
             if row.is_event:
@@ -91,6 +93,7 @@ class History:
         """
         fold = self.fold_of(self.reader.cut(spans_of(head), seq))
         fold.next_seq = seq + 1
+        fold.sound()
         for live in fold.surface:
             if live.is_gone_for(head.id):
                 raise HistoryDroppedError(seq=live.seq, whole_from_seq=head.whole_from_seq)
@@ -134,6 +137,7 @@ class History:
     def _advance_through_rewinds(
         self, spans: Sequence[Segment], base: Fold | FoldState, events: Sequence[Passed]
     ) -> Fold:
+        marks = self._marks(spans, base, events)
         records = [Record(e.seq, e.type, e.replace, e.rewind_to) for e in events]
         target, active = active_path(records, base.next_seq - 1)
         if target is None:
@@ -143,24 +147,25 @@ class History:
         of_seq = {e.seq: e for e in events}
         for record in active:
             fold.take(of_seq[record.seq])
-        self._restore_marks(fold, spans, base, events)
+        fold.replaces, fold.rewinds, fold.step = marks.replaces, marks.rewinds, marks.step
+        fold.next_seq = events[-1].seq + 1
         return fold
 
-    def _restore_marks(
-        self, fold: Fold, spans: Sequence[Segment], base: Fold | FoldState, events: Sequence[Passed]
-    ) -> None:
-        whole = Fold()
-        marks = base if isinstance(base, Fold) else fold_from(base, owners_of(spans), [])
-        whole.replaces, whole.rewinds = marks.replaces.copy(), marks.rewinds.copy()
+    def _marks(
+        self, spans: Sequence[Segment], base: Fold | FoldState, events: Sequence[Passed]
+    ) -> Fold:
+        """Return a fold that has every replace and rewind of the log, and nothing else right."""
+        marks = Fold()
+        before = base if isinstance(base, Fold) else fold_from(base, owners_of(spans), [])
+        marks.replaces, marks.rewinds = before.replaces.copy(), before.rewinds.copy()
         for event in events:
             if event.live is not None and event.replace is not None:
-                whole.take(event)
+                marks.take(event)
             elif event.rewind_to is not None:
-                whole.go_back(event, Fold())
+                marks.go_back(event, Fold())
         steps = [e for e in events if e.type == EventType.STEP_START]
-        fold.replaces, fold.rewinds = whole.replaces, whole.rewinds
-        fold.step = EventRef(steps[-1].seq, steps[-1].row) if steps else marks.step
-        fold.next_seq = events[-1].seq + 1
+        marks.step = EventRef(steps[-1].seq, steps[-1].row) if steps else before.step
+        return marks
 
     def _loaded(self, spans: Sequence[Segment], base: Fold | FoldState) -> Fold:
         if isinstance(base, Fold):
@@ -170,11 +175,11 @@ class History:
         wanted: dict[UUID, list[int]] = {}
         for _, _, row in places:
             wanted.setdefault(row.aggregate_id, []).append(row.version)
-        found: dict[RowRef, Live | None] = {}
+        found: dict[RowRef, Row] = {}
         for owner, versions in wanted.items():
-            for stored in self.reader.some(owner, versions):
-                found[stored.ref] = passed(stored).live
-        entries = [live for _, _, ref in places if (live := found[ref]) is not None]
+            rows = self.reader.some(owner, versions, tolerant=True)
+            found.update((row.ref, row) for row in rows)
+        entries = [_standing(found[ref], position, seq) for position, seq, ref in places]
         return fold_from(base, owners, entries)
 
     def save_checkpoint(self, head: Session, fold: Fold) -> None:
@@ -189,3 +194,14 @@ class History:
             tenant=head.tenant,
         )
         self._store.checkpoints.insert_events([row])
+
+
+def _standing(row: Row, position: int, seq: int) -> Live:
+    """Return a row that stands on a checkpoint's surface."""
+    live = passed(row).live
+    if live is None:
+        damage = row.damage and EventCorruptError(
+            session_id=row.damage.session_id, seq=seq, damage=row.damage.damage
+        )
+        live = Live(position, seq, row.ref, 0, UNKNOWN_DIGEST, damage=damage)
+    return live

@@ -98,6 +98,7 @@ class Services:
     readers: Readers
     committer: Committer
     on_stored: Callable[[Lane, Sequence[Session.Event], int], None]
+    on_fold_wanted: Callable[[bool], None]
     objects: Attachments
 
     @property
@@ -160,6 +161,7 @@ class Lane:
     async def current_fold(self, min_next_seq: int | None = None) -> Fold:
         """Return the fold at the committed head, as `refresh` does. Not to be changed."""
         await self.refresh(min_next_seq)
+        self.services.on_fold_wanted(self.fold is not None)
         if self.fold is None:
             async with self._opening:
                 if self.fold is None:

@@ -29,6 +29,7 @@ class Lanes:
         self._cache_bytes = cache_bytes
         self._lanes: OrderedDict[UUID, Lane] = OrderedDict()
         self._uses = 0
+        self._size_bytes = 0
         self._background: set[asyncio.Task[None]] = set()
 
     @contextmanager
@@ -70,7 +71,11 @@ class Lanes:
             if lane.is_idle:
                 size -= lane.size_bytes
                 del self._lanes[id_]
-        observability.metrics.fold_cache(size, hit=True)
+        self._size_bytes = size
+
+    def note_fold_wanted(self, is_cached: bool) -> None:
+        """Count a look into the cache of folds."""
+        observability.metrics.fold_cache(self._size_bytes, hit=is_cached)
 
     def note_stored(self, lane: Lane, events: Sequence[Session.Event]) -> None:
         """Take off the request path what a session that grew is owed: a checkpoint now and then."""

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
-from google.protobuf.message import DecodeError
-
 from foldlog.application import decisions
 from foldlog.application.bodies import Bodies, message_of
 from foldlog.application.domain import Segment, Session
@@ -15,8 +13,7 @@ from foldlog.application.fold import EventRef, Fold, Live, Marks, RowRef
 from foldlog.application.history import spans_of
 from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import Lanes
-from foldlog.application.rows import Row, header_of, is_whole, request_next_seq
-from foldlog.application.seal import GENESIS, chain_value, unsealed
+from foldlog.application.rows import Row, header_of, request_next_seq
 from foldlog.core.errors import HeaderMissingError, HistoryDroppedError
 from foldlog.core.event import SURFACE_TYPES
 from foldlog.core.invariant import CheckOptions, messages_equal
@@ -27,7 +24,6 @@ from foldlog.v1.event_pb2 import RequestHeader
 
 CHUNK_MESSAGES = 500
 CHUNK_BYTES = 1024 * 1024
-MAX_FAULTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,25 +52,6 @@ class EventPage:
     events: list[Stored]
     next_seq: int
     next_from: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A stored row that is not as it was written."""
-
-    session_id: str
-    seq: int | None
-    description: str
-
-
-@dataclass(slots=True)
-class Verdict:
-    """What recomputing a chain found."""
-
-    row_count: int
-    chain: bytes
-    faults: list[Fault]
-    next_seq: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +91,12 @@ class Reading:
         at_seq: int | None = None,
         min_next_seq: int | None = None,
         independent: bool = False,
+        tolerant: bool = False,
     ) -> Folded:
-        """Return the fold now or after a seq; `independent` makes it anew from every stored row."""
+        """Return the fold now or after a seq; `independent` makes it anew from every stored row.
+
+        Raises EventCorruptError if an event it needs is damaged, unless `tolerant`.
+        """
         with self._lanes.use(self._tenant, session_id) as lane:
             head = await lane.refresh(min_next_seq)
             decisions.require_session(head, session_id)
@@ -124,6 +105,8 @@ class Reading:
             if at_seq is not None:
                 decisions.require_seq(head, at_seq, "at_seq")
             fold = await self._fold(lane, at_seq, independent)
+            if not tolerant:
+                fold.sound()
             next_seq = fold.next_seq if at_seq is None else at_seq + 1
             return Folded(session_id, fold, next_seq, head.whole_from_seq)
 
@@ -197,7 +180,7 @@ class Reading:
         self, session_id: str, from_seq: int, page_size: int, types: frozenset[int] = frozenset()
     ) -> EventPage:
         """Return a page of events from a seq, each marked."""
-        folded = await self.fold(session_id)
+        folded = await self.fold(session_id, tolerant=True)
         marks = Marks(folded.fold)
         with self._lanes.use(self._tenant, session_id) as lane:
             spans = spans_of(lane.head)
@@ -240,7 +223,7 @@ class Reading:
             after = reader.version_up_to(span, from_seq - 1)
             for row in reader.walk(spans, index, after):
                 if row.is_event and row.envelope.seq >= from_seq:
-                    yield _as_seen(row, spans)
+                    yield _as_seen(row.sound(), spans)
             return
 
     async def lineage(self, session_id: str) -> tuple[list[tuple[str, int]], int]:
@@ -303,66 +286,6 @@ class Reading:
             if one.to_version != other.to_version:
                 break
         return shared
-
-    async def verify(self, session_id: str) -> Verdict:
-        """Recompute the chain of every row of a session and its lineage."""
-        with self._lanes.use(self._tenant, session_id) as lane:
-            head = await lane.refresh()
-            decisions.require_session(head, session_id)
-            spans, chain, next_seq = spans_of(head), head.chain, head.next_seq
-        return await self._services.readers.run(self._verify, spans, chain, next_seq)
-
-    def _verify(self, spans: Sequence[Segment], chain: bytes, next_seq: int) -> Verdict:
-        verdict = Verdict(0, GENESIS, [], next_seq)
-        for span in spans:
-            self._verify_span(span, verdict)
-        if verdict.chain != chain and not verdict.faults:
-            verdict.faults.append(Fault(spans[-1].session_id, None, "the newest row is missing"))
-        return verdict
-
-    def _verify_span(self, span: Segment, verdict: Verdict) -> None:
-        _, key = self._services.history.reader.origin(span.aggregate_id)
-        recorder = self._services.store.recorder
-        expected = 1
-        after = 0
-        while after < span.to_version and len(verdict.faults) < MAX_FAULTS:
-            page = recorder.select_events(
-                span.aggregate_id, gt=after, lte=span.to_version, limit=CHUNK_MESSAGES
-            )
-            for stored in page:
-                version = stored.originator_version
-                if version != expected:
-                    verdict.faults.append(
-                        Fault(
-                            span.session_id, None, f"rows {expected} to {version - 1} are missing"
-                        )
-                    )
-                _verify_row(span, key, stored.topic, version, stored.state, verdict)
-                expected = version + 1
-                verdict.row_count += 1
-            if not page:
-                verdict.faults.append(
-                    Fault(span.session_id, None, f"rows from {expected} on are missing")
-                )
-                return
-            after = page[-1].originator_version
-
-
-def _verify_row(
-    span: Segment, key: bytes, topic: str, version: int, state: bytes, verdict: Verdict
-) -> None:
-    try:
-        envelope = Envelope.FromString(state)
-    except DecodeError:
-        verdict.faults.append(Fault(span.session_id, None, f"row {version} does not decode"))
-        return
-    seq = envelope.seq if topic == Session.Event.TOPIC else None
-    if not is_whole(envelope, key):
-        verdict.faults.append(Fault(span.session_id, seq, "its body does not match its commitment"))
-    chain = chain_value(verdict.chain, span.aggregate_id, version, unsealed(envelope))
-    if chain != envelope.chain:
-        verdict.faults.append(Fault(span.session_id, seq, "it does not continue the chain"))
-    verdict.chain = envelope.chain
 
 
 def _require_whole(fold: Fold, head: Session) -> None:

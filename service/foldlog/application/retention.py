@@ -49,7 +49,7 @@ class Retention:
         async def prepare(lane: Lane) -> int:
             head = await lane.refresh()
             decisions.require_session(head, session_id)
-            fold = await lane.current_fold()
+            fold = (await lane.current_fold()).sound()
             live = frozenset(entry.row for entry in fold.surface)
             hidden[:] = await self._services.readers.run(self._hidden, head, live)
             return max(whole_from(fold), head.whole_from_seq)
@@ -97,6 +97,7 @@ class Retention:
             row
             for row in rows
             if row.is_event
+            and row.damage is None
             and row.envelope.type in SURFACE_TYPES
             and row.envelope.body
             and row.ref not in live

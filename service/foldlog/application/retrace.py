@@ -7,7 +7,7 @@ made in one go over that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from eventsourcing.persistence import StoredEvent
 
@@ -15,7 +15,6 @@ from foldlog.application.domain import Segment
 from foldlog.application.fold import Fold, Live, Passed, RowRef
 from foldlog.application.rows import Row, RowReader, passed, request_next_seq
 from foldlog.core.active import active_path
-from foldlog.core.errors import EventCorruptError
 from foldlog.core.event import SURFACE_TYPES, EventType, PositionRange, Record
 
 
@@ -54,7 +53,7 @@ def _rows(
     reader: RowReader, spans: Sequence[Segment], found: Scanned, tolerant: bool
 ) -> Iterator[Row]:
     if not tolerant:
-        yield from reader.walk(spans)
+        yield from (row.sound() for row in reader.walk(spans))
         return
     for span in spans:
         after = 0
@@ -73,13 +72,13 @@ def _rows(
 
 def _tolerated(reader: RowReader, stored: StoredEvent) -> Row | None:
     """Return a row, a damaged one without its body; None if what it does is lost with that."""
-    try:
-        return reader.decode(stored, -1)
-    except EventCorruptError:
-        row = reader.without_body(stored)
-        if row is None or row.envelope.type == EventType.REWIND:
-            return None
+    row = reader.decode(stored, -1)
+    if row.damage is None:
         return row
+    if not row.is_legible or row.envelope.type == EventType.REWIND:
+        return None
+    row.envelope.ClearField("body")
+    return replace(row, damage=None)
 
 
 def _take_down(found: Scanned, row: Row, spans: Sequence[Segment]) -> None:

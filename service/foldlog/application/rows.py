@@ -23,15 +23,33 @@ from foldlog.persistence.store import Store
 from foldlog.v1.event_pb2 import EventBody, HeaderReason, RequestHeader
 
 PAGE = 500
+CHAIN_BYTES = 32
+UNKNOWN_DIGEST = bytes(32)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A stored row, decoded and found to match its commitment."""
+    """A stored row. `damage` says what is wrong with it, if anything is.
+
+    A damaged row whose envelope decodes has it; for another one the envelope holds the seq it must
+    have had, and no more.
+    """
 
     ref: RowRef
     topic: str
     envelope: Envelope
+    damage: EventCorruptError | None = None
+
+    @property
+    def is_legible(self) -> bool:
+        """Whether its envelope decodes."""
+        return len(self.envelope.chain) == CHAIN_BYTES
+
+    def sound(self) -> Row:
+        """Return the row. Raises EventCorruptError if it is damaged."""
+        if self.damage is not None:
+            raise self.damage
+        return self
 
     @property
     def is_event(self) -> bool:
@@ -53,8 +71,11 @@ def live_of(message: Message, seq: int, position: int, row: RowRef) -> Live:
 
 
 def passed(row: Row) -> Passed:
-    """Return an event's row as a fold takes it in."""
+    """Return an event's row as a fold takes it in, with its damage if it needs the body."""
     envelope = row.envelope
+    needs_body = envelope.type in SURFACE_TYPES or envelope.type == EventType.REWIND
+    if row.damage is not None and (needs_body or not row.is_legible):
+        return _damaged(row, row.damage)
     range_ = None
     if envelope.HasField("replace"):
         range_ = PositionRange(envelope.replace.start, envelope.replace.stop)
@@ -65,6 +86,18 @@ def passed(row: Row) -> Passed:
     elif envelope.type == EventType.REWIND:
         rewind_to = EventBody.FromString(envelope.body).rewind.to_seq
     return Passed(envelope.seq, envelope.type, row.ref, live, range_, rewind_to)
+
+
+def _damaged(row: Row, damage: EventCorruptError) -> Passed:
+    envelope = row.envelope
+    if not row.is_legible or envelope.type not in SURFACE_TYPES:
+        return Passed(envelope.seq, 0, row.ref, damage=damage)
+    range_ = None
+    if envelope.HasField("replace"):
+        range_ = PositionRange(envelope.replace.start, envelope.replace.stop)
+    position = envelope.seq if range_ is None else range_.start
+    live = Live(position, envelope.seq, row.ref, 0, UNKNOWN_DIGEST, damage=damage)
+    return Passed(envelope.seq, envelope.type, row.ref, live, range_)
 
 
 def _live(row: Row, position: int) -> Live:
@@ -109,8 +142,20 @@ def is_whole(envelope: Envelope, key: bytes) -> bool:
     return commitment(key, envelope.body) == envelope.commitment
 
 
+def _legible(state: bytes) -> Envelope | None:
+    """Return a state's envelope, or None if it is none."""
+    try:
+        envelope = Envelope.FromString(state)
+    except DecodeError:
+        return None
+    return envelope if len(envelope.chain) == CHAIN_BYTES else None
+
+
 class RowReader:
-    """Reads rows of any session. Blocking: called on reader threads."""
+    """Reads rows of any session, damaged ones with their damage.
+
+    Blocking: called on reader threads.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -143,32 +188,24 @@ class RowReader:
         self._origins[row_id(first_row)] = (origin.session_id, origin.key)
 
     def decode(self, stored: StoredEvent, near_seq: int) -> Row:
-        """Return a row, decoded and checked. `near_seq` names it where it does not decode."""
+        """Return a row, decoded and checked. `near_seq` is its seq where it does not decode."""
         if stored.originator_version == 1:
             self.learn(stored)
         aggregate_id = row_id(stored)
         session_id, key = self.origin(aggregate_id)
-        try:
-            envelope = Envelope.FromString(stored.state)
-        except DecodeError as error:
-            raise EventCorruptError(
-                session_id=session_id, seq=near_seq, damage="it does not decode"
-            ) from error
-        if not is_whole(envelope, key):
-            raise EventCorruptError(
-                session_id=session_id, seq=envelope.seq, damage="it does not match its commitment"
-            )
         ref = RowRef(aggregate_id, stored.originator_version)
-        return Row(ref, stored.topic, envelope)
-
-    def without_body(self, stored: StoredEvent) -> Row | None:
-        """Return a row that is damaged as it is without its body, or None if it does not decode."""
-        try:
-            envelope = Envelope.FromString(stored.state)
-        except DecodeError:
-            return None
-        envelope.ClearField("body")
-        return Row(RowRef(row_id(stored), stored.originator_version), stored.topic, envelope)
+        envelope = _legible(stored.state)
+        if envelope is None:
+            damage = EventCorruptError(
+                session_id=session_id, seq=near_seq, damage="it does not decode"
+            )
+            return Row(ref, stored.topic, Envelope(seq=max(near_seq, 0)), damage)
+        if is_whole(envelope, key):
+            return Row(ref, stored.topic, envelope)
+        damage = EventCorruptError(
+            session_id=session_id, seq=envelope.seq, damage="it does not match its commitment"
+        )
+        return Row(ref, stored.topic, envelope, damage)
 
     def page(
         self, aggregate_id: UUID, after: int, to: int | None = None, limit: int = PAGE
@@ -199,8 +236,13 @@ class RowReader:
             near_seq = span.to_seq + 1
             after = 0
 
-    def some(self, aggregate_id: UUID, versions: Sequence[int]) -> Iterator[Row]:
-        """Yield the rows of these versions, ascending."""
+    def some(
+        self, aggregate_id: UUID, versions: Sequence[int], tolerant: bool = False
+    ) -> Iterator[Row]:
+        """Yield the rows of these versions, ascending.
+
+        Raises EventCorruptError at a damaged one, unless `tolerant`.
+        """
         ordered = sorted(versions)
         for start in range(0, len(ordered), PAGE):
             chunk = ordered[start : start + PAGE]
@@ -214,7 +256,8 @@ class RowReader:
                     damage=f"rows of versions {sorted(lost)} are missing",
                 )
             for stored in found:
-                yield self.decode(stored, -1)
+                row = self.decode(stored, -1)
+                yield row if tolerant else row.sound()
 
     def cut(self, spans: Sequence[Segment], seq: int) -> list[Segment]:
         """Return the part of a lineage up to a seq. O(log rows) look-ups."""
@@ -240,14 +283,17 @@ class RowReader:
         low, high = 0, span.to_version
         while low < high:
             middle = (low + high + 1) // 2
-            rows = self._recorder.select_events(span.aggregate_id, gt=middle - 1, limit=1)
-            if not rows:
-                raise EventCorruptError(
-                    session_id=span.session_id, seq=seq, damage=f"version {middle} is missing"
-                )
-            row = self.decode(rows[0], -1)
-            if row.envelope.seq <= seq:
+            if self._seq_at(span, middle) <= seq:
                 low = middle
             else:
                 high = middle - 1
         return low
+
+    def _seq_at(self, span: Segment, version: int) -> int:
+        """Return a row's seq; of one that does not decode, the one that those before it imply."""
+        for back in range(version):
+            rows = self._recorder.select_events(span.aggregate_id, gt=version - back - 1, limit=1)
+            row = self.decode(rows[0], -1) if rows else None
+            if row is not None and row.is_legible:
+                return row.envelope.seq + back
+        return 0

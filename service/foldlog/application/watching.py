@@ -18,7 +18,7 @@ from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import Lanes
 from foldlog.application.reading import Reading
 from foldlog.application.rows import RowReader
-from foldlog.core.errors import InvalidFieldError
+from foldlog.core.errors import EventCorruptError, InvalidFieldError
 from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
 from foldlog.v1.event_pb2 import DeletedFact, Fact, HistoryDroppedFact
 
@@ -129,6 +129,7 @@ class Watching:
                 _take, reader.rows(lane.id, version, lane.head.version), BATCH
             )
             for row in rows:
+                row.sound()
                 version = row.ref.version
                 yield row.topic, row.envelope, version
 
@@ -146,8 +147,11 @@ class Watching:
                     yield CaughtUp(cursor=str(after_id))
                 continue
             after_id = page[-1].id
-            for item in await self._services.readers.run(_decoded, reader, page):
+            items, damage = await self._services.readers.run(_decoded, reader, page)
+            for item in items:
                 yield item
+            if damage is not None:
+                raise damage
 
     async def _start(self, after_cursor: str, from_now: bool) -> int:
         if after_cursor:
@@ -177,14 +181,24 @@ def _notice(envelope: Envelope) -> HistoryDroppedFact | DeletedFact | None:
     return None
 
 
-def _decoded(reader: RowReader, page: Sequence[Notification]) -> list[FeedItem]:
-    items = []
+def _decoded(
+    reader: RowReader, page: Sequence[Notification]
+) -> tuple[list[FeedItem], EventCorruptError | None]:
+    """Return a page's rows up to a damaged one, and its damage, which names the cursor after it."""
+    items: list[FeedItem] = []
     for each in page:
-        row = reader.decode(each, -1)
-        session_id, _ = reader.origin(row.ref.aggregate_id)
-        fact = None
-        if not row.is_event:
-            fact = StoredFact.FromString(row.envelope.body).fact
-            fact.time.seconds, fact.time.nanos = row.envelope.time_s, row.envelope.time_ns
-        items.append(FeedItem(str(each.id), session_id, row.envelope, fact))
-    return items
+        try:
+            items.append(_item(reader, each))
+        except EventCorruptError as error:
+            return items, error.before(str(each.id))
+    return items, None
+
+
+def _item(reader: RowReader, notification: Notification) -> FeedItem:
+    row = reader.decode(notification, -1).sound()
+    session_id, _ = reader.origin(row.ref.aggregate_id)
+    fact = None
+    if not row.is_event:
+        fact = StoredFact.FromString(row.envelope.body).fact
+        fact.time.seconds, fact.time.nanos = row.envelope.time_s, row.envelope.time_ns
+    return FeedItem(str(notification.id), session_id, row.envelope, fact)

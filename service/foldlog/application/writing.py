@@ -298,7 +298,7 @@ class Writing:
                 tuple(spans),
                 chain,
                 fold.turns,
-                min(head.whole_from_seq, seq + 1),
+                *_whole_from(head, seq),
                 decisions.cut_of(fold),
             )
 
@@ -328,7 +328,7 @@ class Writing:
     async def _fold_at(self, lane: Lane, seq: int, field: str) -> Fold:
         decisions.require_seq(lane.head, seq, field)
         if seq == lane.head.next_seq - 1:
-            return await lane.current_fold(lane.head.next_seq)
+            return (await lane.current_fold(lane.head.next_seq)).sound()
         return await self._services.readers.run(self._services.history.fold_at, lane.head, seq)
 
     async def answered_rows(self, lane: Lane, answered: Answered) -> list[Row]:
@@ -337,13 +337,22 @@ class Writing:
         reader = self._services.history.reader
 
         def read() -> list[Row]:
-            return list(reader.rows(lane.id, first - 1, first + answered.row_count - 1))
+            last = first + answered.row_count - 1
+            return [row.sound() for row in reader.rows(lane.id, first - 1, last)]
 
         return await self._services.readers.run(read)
 
     async def _replay_seq(self, lane: Lane, answered: Answered) -> int:
         rows = await self.answered_rows(lane, answered)
         return rows[-1].envelope.seq
+
+
+def _whole_from(head: Session, seq: int) -> tuple[int, int | None]:
+    """Return from where a fork at a seq is whole, and the lowest seq it lacks."""
+    lowest = head.dropped_from_seq
+    if lowest is None or seq < lowest:
+        return 0, None
+    return min(head.whole_from_seq, seq + 1), lowest
 
 
 def contributing(spans: Sequence[Segment]) -> list[Segment]:

@@ -86,7 +86,7 @@ def serve(settings: Settings) -> None:
     except (PersistenceError, ValueError, ImportError) as error:
         raise _database_trouble(error) from None
     except OSError as error:
-        raise CommandError(f"{error}. Is it in use? Another one: --listen HOST:PORT") from None
+        raise CommandError(f"{error}. Is it in use? Name another one, or port 0 for any.") from None
 
 
 def _require_address(listen: str) -> None:

@@ -244,6 +244,12 @@ class EventCorruptError(FoldlogError):
     session_id: str
     seq: int
     damage: str
+    cursor: str  # in WatchAllEvents: where to go on behind it
+
+    def before(self, cursor: str) -> EventCorruptError:
+        """Return the same error, met in a feed that goes on at a cursor."""
+        facts = {"session_id": self.session_id, "seq": self.seq, "damage": self.damage}
+        return EventCorruptError(**facts, cursor=cursor)  # type: ignore[arg-type]
 
 
 class AttachmentCorruptError(FoldlogError):

@@ -34,7 +34,10 @@ class Metrics:
         except ModuleNotFoundError:
             log("metrics.unavailable", "warning", install="foldlog[metrics]")
             return
-        self._to = Prometheus(listen)
+        try:
+            self._to = Prometheus(listen)
+        except OSError as error:
+            raise OSError(f"cannot listen on {listen} for metrics: {error.strerror}") from error
         log("metrics.listening", address=self._to.address)
 
     def close(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 from eventsourcing import persistence
@@ -65,8 +67,23 @@ class SchemaError(PersistenceError):
     """The schema is not the one this release works with; the message says what to run."""
 
 
+class DriverMissingError(PersistenceError):
+    """PostgreSQL is asked for, and what foldlog[postgres] brings is not installed."""
+
+
 class DatabaseFileError(PersistenceError):
     """A SQLite file is not ours, in use, or cannot be opened. It is untouched."""
+
+
+@contextmanager
+def postgres_extra() -> Iterator[None]:
+    """Say what to install if the imports inside fail."""
+    try:
+        yield
+    except ImportError as error:
+        raise DriverMissingError(
+            f"PostgreSQL needs what the extra foldlog[postgres] brings: {error}"
+        ) from error
 
 
 def is_unavailable(error: BaseException) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+from foldlog.persistence.errors import postgres_extra
 from foldlog.persistence.store import POSTGRES, SQLITE
 
 
@@ -13,12 +14,13 @@ def migrate(database_url: str, *, partitions: int = 0) -> list[str]:
 
     Several runs at once wait for each other. `partitions` counts only where the tables are made:
     with it, events and checkpoints are partitioned by hash of their session. Raises ValueError for
-    a URL of another kind.
+    a URL of another kind, and DriverMissingError.
     """
     if database_url.startswith(SQLITE):
         return _migrate_file(Path(database_url.removeprefix(SQLITE)))
     _check_is_postgres(database_url)
-    from foldlog.persistence.postgres.migration import migrate
+    with postgres_extra():
+        from foldlog.persistence.postgres.migration import migrate
 
     return migrate(database_url, partitions)
 
@@ -28,7 +30,8 @@ def pending(database_url: str) -> list[str]:
     if database_url.startswith(SQLITE):
         return _pending_of_file(Path(database_url.removeprefix(SQLITE)))
     _check_is_postgres(database_url)
-    from foldlog.persistence.postgres.migration import pending
+    with postgres_extra():
+        from foldlog.persistence.postgres.migration import pending
 
     return pending(database_url)
 

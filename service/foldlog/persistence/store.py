@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from foldlog.persistence.checkpoints import CheckpointRecorder
+from foldlog.persistence.errors import postgres_extra
 from foldlog.persistence.index import SessionIndex
 from foldlog.persistence.object_files import ObjectFiles
 from foldlog.persistence.objects import ObjectStore
@@ -47,7 +48,7 @@ def open_store(
     says so. `hint_url` is a direct connection, for hints, where `database_url` is a pool's.
     Attachments of more than `inline_bytes` go to `object_directory`; where that is empty, beside a
     SQLite file, for SQLite in memory to a temporary directory, and for PostgreSQL nowhere.
-    Raises ValueError for a URL of another kind.
+    Raises ValueError for a URL of another kind, and DriverMissingError.
     """
     if database_url.startswith(SQLITE):
         path = database_url.removeprefix(SQLITE)
@@ -89,11 +90,12 @@ def _open_postgres(
     url: str, pool_size: int, hint_url: str, files: ObjectFiles | None, inline_bytes: int
 ) -> Store:
     # Loading the driver takes time that those without PostgreSQL need not spend.
-    from foldlog.persistence.postgres.checkpoints import PostgresCheckpointRecorder
-    from foldlog.persistence.postgres.connections import PostgresConnections
-    from foldlog.persistence.postgres.index import PostgresSessionIndex
-    from foldlog.persistence.postgres.objects import PostgresObjectTable
-    from foldlog.persistence.postgres.recorder import PostgresSessionRecorder
+    with postgres_extra():
+        from foldlog.persistence.postgres.checkpoints import PostgresCheckpointRecorder
+        from foldlog.persistence.postgres.connections import PostgresConnections
+        from foldlog.persistence.postgres.index import PostgresSessionIndex
+        from foldlog.persistence.postgres.objects import PostgresObjectTable
+        from foldlog.persistence.postgres.recorder import PostgresSessionRecorder
 
     datastore = PostgresConnections(url, pool_size, hint_url)
     return Store(

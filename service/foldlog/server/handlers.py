@@ -18,6 +18,7 @@ from foldlog.core.errors import FoldlogError, InvalidFieldError, ShuttingDownErr
 from foldlog.server.errors import DETAILS_KEY, status_of
 
 SERVICE = "foldlog.v1.SessionService"
+APPENDING = frozenset({"AppendEvents", "SeedSession", "RestoreEvents", "ImportSession"})
 CODE_OF_NUMBER = {code.value[0]: code for code in grpc.StatusCode}
 
 Method = Callable[[Any], Awaitable[Any]] | Callable[[Any], AsyncIterator[Any]]
@@ -174,6 +175,8 @@ class _Call:
             ours = self._app.as_ours(error)
             code = CODE_OF_NUMBER[status_of(ours).code]
             observability.metrics.call_finished(self._name, code.name, seconds)
+            if self._name in APPENDING:
+                observability.metrics.append_failed(ours.reason)
             await self._abort(ours)
 
     async def _abort(self, error: FoldlogError) -> None:

@@ -348,7 +348,7 @@ class Servicer:
 
     async def verify_session(self, request: pb.VerifySessionRequest) -> pb.VerifySessionResponse:
         """Recompute a chain."""
-        verdict = await self._app.reading.verify(request.session_id)
+        verdict = await self._app.chains.verify(request.session_id)
         return pb.VerifySessionResponse(
             intact=not verdict.faults,
             row_count=verdict.row_count,

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+from foldlog import observability
 from foldlog.application.application import SessionApplication
 from foldlog.application.decisions import Guard
 from foldlog.application.domain import Session
@@ -172,7 +173,9 @@ class AppendStream:
         return complete
 
     def _refuse(self, number: int, error: BaseException) -> None:
-        status = status_of(self._app.as_ours(error))
+        ours = self._app.as_ours(error)
+        observability.metrics.append_failed(ours.reason)
+        status = status_of(ours)
         refused = ElementError(code=status.code, message=status.message, details=status.details)
         self._answer(AppendStreamResponse(number=number, error=refused))
 

@@ -63,7 +63,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_SESSION_DELETED: _ErrorReason.ValueType  # 19
     """NOT_FOUND. The session was deleted; its id is never used again. Choose another id."""
     ERROR_REASON_EVENT_CORRUPT: _ErrorReason.ValueType  # 20
-    """DATA_LOSS. A stored event does not decode or match its commitment; metadata has its seq. Restore a backup."""
+    """DATA_LOSS. A stored event does not decode or match its commitment; metadata has its seq, and in
+    WatchAllEvents the cursor behind it. Restore a backup.
+    """
     ERROR_REASON_ATTACHMENT_CORRUPT: _ErrorReason.ValueType  # 21
     """DATA_LOSS. A stored attachment does not match its digest. Put the right bytes again."""
     ERROR_REASON_OVERLOADED: _ErrorReason.ValueType  # 22
@@ -127,7 +129,9 @@ ERROR_REASON_SESSION_NOT_FOUND: ErrorReason.ValueType  # 18
 ERROR_REASON_SESSION_DELETED: ErrorReason.ValueType  # 19
 """NOT_FOUND. The session was deleted; its id is never used again. Choose another id."""
 ERROR_REASON_EVENT_CORRUPT: ErrorReason.ValueType  # 20
-"""DATA_LOSS. A stored event does not decode or match its commitment; metadata has its seq. Restore a backup."""
+"""DATA_LOSS. A stored event does not decode or match its commitment; metadata has its seq, and in
+WatchAllEvents the cursor behind it. Restore a backup.
+"""
 ERROR_REASON_ATTACHMENT_CORRUPT: ErrorReason.ValueType  # 21
 """DATA_LOSS. A stored attachment does not match its digest. Put the right bytes again."""
 ERROR_REASON_OVERLOADED: ErrorReason.ValueType  # 22

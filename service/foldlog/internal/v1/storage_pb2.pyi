@@ -316,12 +316,15 @@ class Origin(_message.Message):
     SEGMENTS_FIELD_NUMBER: _builtins.int
     TURNS_FIELD_NUMBER: _builtins.int
     WHOLE_FROM_SEQ_FIELD_NUMBER: _builtins.int
+    DROPPED_FROM_SEQ_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """The session id as the client gave it."""
     key: _builtins.bytes
     """The key of the commitments: 32 bytes."""
     whole_from_seq: _builtins.int
     """From this seq on every inherited state can be read."""
+    dropped_from_seq: _builtins.int
+    """The lowest seq that was dropped. Unset if none was."""
     @_builtins.property
     def segments(self) -> _containers.RepeatedCompositeFieldContainer[Global___Segment]:
         """The ancestors whose rows this session reads, the oldest first."""
@@ -338,12 +341,15 @@ class Origin(_message.Message):
         segments: _abc.Iterable[Global___Segment] | None = ...,
         turns: Global___Turns | None = ...,
         whole_from_seq: _builtins.int = ...,
+        dropped_from_seq: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["turns", b"turns"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq", "dropped_from_seq", b"dropped_from_seq", "turns", b"turns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "segments", b"segments", "session_id", b"session_id", "turns", b"turns", "whole_from_seq", b"whole_from_seq"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq", "dropped_from_seq", b"dropped_from_seq", "key", b"key", "segments", b"segments", "session_id", b"session_id", "turns", b"turns", "whole_from_seq", b"whole_from_seq"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__dropped_from_seq: _TypeAlias = _typing.Literal["dropped_from_seq"]  # noqa: Y015
+    _WhichOneofArgType__dropped_from_seq: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__dropped_from_seq) -> _WhichOneofReturnType__dropped_from_seq | None: ...
 
 Global___Origin: _TypeAlias = Origin  # noqa: Y015
 
@@ -455,6 +461,7 @@ class HeadState(_message.Message):
     TURNS_FIELD_NUMBER: _builtins.int
     WHOLE_FROM_SEQ_FIELD_NUMBER: _builtins.int
     HEADER_EPOCH_FIELD_NUMBER: _builtins.int
+    DROPPED_FROM_SEQ_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """The version it stands at."""
     next_seq: _builtins.int
@@ -481,6 +488,8 @@ class HeadState(_message.Message):
     """From this seq on every state can be read."""
     header_epoch: _builtins.int
     """The writer epoch in force when the latest request header was written; -1 for none yet."""
+    dropped_from_seq: _builtins.int
+    """The lowest seq that was dropped. Unset if none was."""
     @_builtins.property
     def origin(self) -> Global___Origin:
         """What the first row says."""
@@ -522,12 +531,15 @@ class HeadState(_message.Message):
         turns: Global___Turns | None = ...,
         whole_from_seq: _builtins.int = ...,
         header_epoch: _builtins.int = ...,
+        dropped_from_seq: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin", "turns", b"turns"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq", "dropped_from_seq", b"dropped_from_seq", "origin", b"origin", "turns", b"turns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain", b"chain", "created_ns", b"created_ns", "deleted", b"deleted", "epoch", b"epoch", "header_epoch", b"header_epoch", "labels", b"labels", "last_epoch", b"last_epoch", "metadata_json", b"metadata_json", "next_seq", b"next_seq", "origin", b"origin", "parent_at_seq", b"parent_at_seq", "parent_session_id", b"parent_session_id", "requests", b"requests", "runs", b"runs", "turns", b"turns", "updated_ns", b"updated_ns", "version", b"version", "whole_from_seq", b"whole_from_seq"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq", "chain", b"chain", "created_ns", b"created_ns", "deleted", b"deleted", "dropped_from_seq", b"dropped_from_seq", "epoch", b"epoch", "header_epoch", b"header_epoch", "labels", b"labels", "last_epoch", b"last_epoch", "metadata_json", b"metadata_json", "next_seq", b"next_seq", "origin", b"origin", "parent_at_seq", b"parent_at_seq", "parent_session_id", b"parent_session_id", "requests", b"requests", "runs", b"runs", "turns", b"turns", "updated_ns", b"updated_ns", "version", b"version", "whole_from_seq", b"whole_from_seq"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__dropped_from_seq: _TypeAlias = _typing.Literal["dropped_from_seq"]  # noqa: Y015
+    _WhichOneofArgType__dropped_from_seq: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__dropped_from_seq) -> _WhichOneofReturnType__dropped_from_seq | None: ...
 
 Global___HeadState: _TypeAlias = HeadState  # noqa: Y015
 

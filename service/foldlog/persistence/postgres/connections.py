@@ -35,22 +35,33 @@ DEFAULTS: dict[str, Any] = {
     "tcp_user_timeout": 10_000,
 }
 
-# A page of a log or of the feed is to be read from the index in order and to cost what it returns.
-# Where statistics lag behind, the planner sorts all that follows, for each page, from a bitmap.
-# Through a transaction pool this reaches only some of its connections.
-PLANS = "SELECT set_config('enable_bitmapscan', 'off', false), set_config('jit', 'off', false)"
+# A page of a log or of the feed is to be read from the index in order and to cost what it returns,
+# and so is a look-up. Where statistics lag behind, the planner sorts all that follows, for each
+# page, or reads a whole table to join it with a few rows. Through a transaction pool this reaches
+# only some of its connections.
+PLANS = "SELECT " + ", ".join(
+    f"set_config('{name}', 'off', false)"
+    for name in ("enable_bitmapscan", "enable_hashjoin", "enable_mergejoin", "jit")
+)
+SERVER_PROCESS = "SELECT pg_backend_pid()"
 
 
 class PooledConnection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that knows when it was last given back."""
+    """A connection that knows when it was last given back, and whether a pooler stands behind it.
+
+    What is prepared by name on a connection of its own stays there; behind a pooler in transaction
+    mode the next statement may reach another server process.
+    """
 
     returned_at = 0.0
+    is_direct = False
+    has_prepared = False
 
 
 class PostgresConnections(PostgresDatastore):
-    """A bounded pool, in place of the package's, whose connections prepare nothing by name.
+    """A bounded pool in place of the package's, fit for PgBouncer in transaction mode too.
 
-    So it works through PgBouncer in transaction mode too. Opening checks the schema.
+    Opening checks the schema.
     """
 
     def __init__(self, url: str, pool_size: int = 8, hint_url: str = "") -> None:
@@ -61,6 +72,7 @@ class PostgresConnections(PostgresDatastore):
         self.enable_db_functions = False
         self.lock_timeout = 0
         self.db_type_names = set()
+        self._lost_at = 0.0
         self._pool = ConnectionPool(
             conninfo,
             connection_class=PooledConnection,
@@ -71,7 +83,7 @@ class PostgresConnections(PostgresDatastore):
             timeout=POOL_TIMEOUT_S,
             reconnect_timeout=RECONNECT_S,
             configure=_configure,
-            check=_check,
+            check=self._check,
             open=False,
             name="foldlog",
         )
@@ -86,7 +98,7 @@ class PostgresConnections(PostgresDatastore):
         return offset
 
     @contextmanager
-    def connection(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    def connection(self) -> Iterator[PooledConnection]:
         """Lend a connection in autocommit mode."""
         with translation(), self._pool.connection() as connection:
             try:
@@ -98,9 +110,19 @@ class PostgresConnections(PostgresDatastore):
             finally:
                 # Not in the pool's reset hook: it would hand each return to a worker thread.
                 connection.returned_at = monotonic()
+                if connection.closed:
+                    self._lost_at = connection.returned_at
+
+    def _check(self, connection: PooledConnection) -> None:
+        """Find out before lending whether a connection was cut off while it rested.
+
+        One that rested since another was lost is suspect at once.
+        """
+        if connection.returned_at < max(self._lost_at, monotonic() - FRESH_S):
+            ConnectionPool.check_connection(connection)
 
     @contextmanager
-    def writing(self) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    def writing(self) -> Iterator[PooledConnection]:
         """Lend a connection inside a transaction."""
         with self.connection() as connection, connection.transaction():
             yield connection
@@ -139,9 +161,6 @@ def with_defaults(url: str) -> str:
 
 def _configure(connection: PooledConnection) -> None:
     connection.execute(PLANS)
-
-
-def _check(connection: PooledConnection) -> None:
-    """Find out before lending whether a connection that rested was cut off meanwhile."""
-    if monotonic() - connection.returned_at > FRESH_S:
-        ConnectionPool.check_connection(connection)
+    # A pooler gives its clients process ids of its own making.
+    row = connection.execute(SERVER_PROCESS).fetchone()
+    connection.is_direct = row == (connection.info.backend_pid,)

@@ -37,15 +37,29 @@ TYPES = [
     BIGINT.oid,
 ]
 FORMATS = [pq.Format.BINARY] * len(TYPES)
+PREPARED = b"foldlog_insert_1"
 _bigint = struct.Struct("!q").unpack
 
 
+def prepare(connection: pq.abc.PGconn) -> None:
+    """Have the server plan the insert once, which costs it a third of a small one."""
+    check(connection, connection.prepare(PREPARED, INSERT, TYPES))
+
+
 def insert(
-    connection: pq.abc.PGconn, rows: Sequence[StoredEvent], xid_offset: int, first_ordinal: int
+    connection: pq.abc.PGconn,
+    rows: Sequence[StoredEvent],
+    xid_offset: int,
+    first_ordinal: int,
+    *,
+    is_prepared: bool = False,
 ) -> int:
     """Insert rows and return the transaction's part of their notification ids."""
-    parameters = [*_arrays(rows), bigint(xid_offset), bigint(first_ordinal)]
-    result = connection.exec_params(INSERT, parameters, TYPES, FORMATS, pq.Format.BINARY)
+    values = [*_arrays(rows), bigint(xid_offset), bigint(first_ordinal)]
+    if is_prepared:
+        result = connection.exec_prepared(PREPARED, values, FORMATS, pq.Format.BINARY)
+    else:
+        result = connection.exec_params(INSERT, values, TYPES, FORMATS, pq.Format.BINARY)
     check(connection, result)
     (place,) = _bigint(result.get_value(0, 0) or b"")
     return int(place) >> ORDINAL_BITS << ORDINAL_BITS

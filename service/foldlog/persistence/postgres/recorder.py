@@ -10,8 +10,8 @@ from eventsourcing.persistence import ApplicationRecorder, IntegrityError, Store
 from eventsourcing.postgres import PostgresApplicationRecorder
 
 from foldlog.persistence import queries
-from foldlog.persistence.postgres.connections import PostgresConnections
-from foldlog.persistence.postgres.insertion import insert, insertion_order, portions
+from foldlog.persistence.postgres.connections import PooledConnection, PostgresConnections
+from foldlog.persistence.postgres.insertion import insert, insertion_order, portions, prepare
 from foldlog.persistence.postgres.watermark import feed_stop
 from foldlog.persistence.reading import FeedReader
 from foldlog.persistence.recorder import STATEMENT_ROWS, SessionRecorder, counted
@@ -22,10 +22,15 @@ UPDATE = """
     FROM unnest(%s::bigint[], %s::bytea[]) AS n (version, state)
     WHERE e.originator_id = %s AND e.originator_version = n.version
 """
-VERSIONS = (
-    f"SELECT {queries.EVENT} FROM foldlog_events WHERE originator_id = %s"
-    " AND originator_version = ANY(%s) ORDER BY originator_version"
-)
+
+# A look-up per version, whatever the planner believes: it may take a list of versions for a filter
+# on all rows of the session.
+VERSIONS = f"""
+    SELECT {queries.EVENT} FROM unnest(%s::bigint[]) AS w (version) CROSS JOIN LATERAL (
+        SELECT {queries.EVENT} FROM foldlog_events
+        WHERE originator_id = %s AND originator_version = w.version LIMIT 1) AS e
+    ORDER BY originator_version
+"""
 
 
 class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRecorder):
@@ -51,7 +56,7 @@ class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRe
             base, _ = self._insert_all(parts)
         else:
             with self.datastore.connection() as connection:
-                base = insert(connection.pgconn, parts[0], self.datastore.xid_offset, 0)
+                base = self._insert(connection, parts[0], 0)
         ids = [0] * len(order)
         for ordinal, place in enumerate(order):
             ids[place] = base | ordinal
@@ -67,9 +72,23 @@ class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRe
         base = count = 0
         with self.datastore.writing() as connection:
             for part in parts:
-                base = insert(connection.pgconn, part, self.datastore.xid_offset, count)
+                base = self._insert(connection, part, count)
                 count += len(part)
         return base, count
+
+    def _insert(
+        self, connection: PooledConnection, rows: Sequence[StoredEvent], first_ordinal: int
+    ) -> int:
+        if connection.is_direct and not connection.has_prepared:
+            prepare(connection.pgconn)
+            connection.has_prepared = True
+        return insert(
+            connection.pgconn,
+            rows,
+            self.datastore.xid_offset,
+            first_ordinal,
+            is_prepared=connection.has_prepared,
+        )
 
     def replace_states(self, originator_id: UUID, states: Sequence[tuple[int, bytes]]) -> None:
         with self.datastore.writing() as connection:
@@ -91,8 +110,7 @@ class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRe
         return SessionSubscription(self, gt, topics)
 
     def _wanted(self, key: object, versions: Sequence[int]) -> queries.Query:
-        # One array is planned faster than a list of parameters.
-        return VERSIONS, [key, list(versions)]
+        return VERSIONS, [list(versions), key]
 
     def _rows(self, query: queries.Query) -> list[tuple[Any, ...]]:
         return self.datastore.rows(query)

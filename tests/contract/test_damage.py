@@ -1,0 +1,94 @@
+"""Damage to stored rows: told where it is needed, and nowhere else."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.contract.calls import Calls
+from tests.contract.refusal import refused
+from tests.contract.said import user, user_message
+from tests.served import Served
+
+# A session's first row is the fact that it was created, so seq 2 is version 4.
+DAMAGED_SEQ, VERSION = 2, 4
+TEXT = b"the text of seq 2"
+READ = "SELECT originator_id, state FROM foldlog_events WHERE originator_version = {}"
+WRITE = (
+    "UPDATE foldlog_events SET state = {0} WHERE originator_id = {0} AND originator_version = {0}"
+)
+
+
+@dataclass
+class Damaged:
+    """A session with a damaged row, and its neighbour."""
+
+    log: Calls
+    other: Calls
+
+
+def damage(url: str, spoil: Callable[[bytes], bytes]) -> None:
+    """Spoil the row that holds the text."""
+    if url.startswith("sqlite"):
+        connection: Any = sqlite3.connect(url.removeprefix("sqlite:///"))
+        mark = "?"
+    else:
+        import psycopg
+
+        connection, mark = psycopg.connect(url), "%s"
+    rows = connection.execute(READ.format(mark), (VERSION,)).fetchall()
+    ((originator_id, state),) = [(o, bytes(s)) for o, s in rows if TEXT in bytes(s)]
+    connection.execute(WRITE.format(mark), (spoil(state), originator_id, VERSION))
+    connection.commit()
+    connection.close()
+
+
+SPOILS: dict[str, Callable[[bytes], bytes]] = {
+    "another text": lambda state: state.replace(TEXT, TEXT.upper()),
+    "no envelope": lambda state: b"\xff" * len(state),
+    "cut short": lambda state: state[: len(state) // 2],
+    "nothing": lambda state: b"",
+}
+
+
+@pytest.fixture(params=["sqlite-file", "postgres"])
+def backend(request: pytest.FixtureRequest) -> str:
+    """A store that can be reached from outside."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(params=list(SPOILS))
+def damaged(serve: Callable[..., Served], backend: str, request: pytest.FixtureRequest) -> Damaged:
+    """Two sessions, restarted after the row of seq 2 of one was damaged."""
+    served = serve(backend)
+    log, other = Calls.create(served.stub), Calls.create(served.stub)
+    for i in range(5):
+        log.append(user(f"the text of seq {i}"))
+    other.append(user("a"))
+    served.terminate()
+    damage(served.database_url, SPOILS[request.param])
+    served.start()
+    return Damaged(log, other)
+
+
+def test_damage_is_told_where_it_is_needed_and_nowhere_else(damaged: Damaged) -> None:
+    log = damaged.log
+    for read in (log.fold, log.events, log.export, lambda: log.check(user_message("x"))):
+        with refused("EVENT_CORRUPT", session_id=log.session_id, seq=DAMAGED_SEQ):
+            read()
+    assert [each.seq for each in log.events(DAMAGED_SEQ + 1)] == [3, 4]
+    assert log.surface(DAMAGED_SEQ - 1) == [0, 1]
+    assert damaged.other.texts() == ["a"]
+    assert damaged.other.append(user("b")).first_seq == 1
+
+
+def test_verifying_names_the_damage(damaged: Damaged) -> None:
+    answer = damaged.log.verify()
+    assert not answer.intact
+    assert any(f.seq == DAMAGED_SEQ or not f.HasField("seq") for f in answer.faults)
+    assert damaged.other.verify().intact
