@@ -11,7 +11,7 @@ import grpc
 from foldlog.v1 import event_pb2, service_pb2
 
 from tests.cases import exports, forms
-from tests.contract.abandoned import abandon
+from tests.contract.abandoned import abandon, abandon_answer
 from tests.contract.calls import Calls, fresh_id, imported, raw_call
 from tests.contract.refusal import refusal_of
 from tests.contract.said import batches
@@ -82,7 +82,7 @@ class FieldRun:
 
     def _append(self, op: dict[str, Any]) -> None:
         try:
-            self._append_all(self._of(op), [forms.new_event(op)])
+            self._append_all(self._of(op), [forms.new_event(op)], op.get("idempotency_key", ""))
         except UnicodeEncodeError:
             self._append_half_character(op)
 
@@ -94,9 +94,11 @@ class FieldRun:
         sent = request.replace(marked["data"]["content"].encode(), spoilt)
         raw_call(self.served.channel, "AppendEvents")(sent)
 
-    def _append_all(self, written: Written, events: list[event_pb2.NewEvent]) -> None:
+    def _append_all(
+        self, written: Written, events: list[event_pb2.NewEvent], request_id: str = ""
+    ) -> None:
         for batch in batches(events):
-            first_seq = written.calls.append(*batch).first_seq
+            first_seq = written.calls.append(*batch, request_id=request_id).first_seq
             written.events |= dict(enumerate(batch, first_seq))
 
     def _replace(self, op: dict[str, Any]) -> None:
@@ -285,6 +287,11 @@ class FieldRun:
                 self._import_halfway(self.files[name], self._session_id(alias))
             case {"op": "replace"}:
                 abandon(self.served.address, "AppendEvents", [])
+            case {"op": "append"} as append:
+                request = self._of(append).calls.append_request(
+                    forms.new_event(append), request_id=append["idempotency_key"]
+                )
+                abandon_answer(self.served.address, "AppendEvents", request.SerializeToString())
 
     def _import_halfway(self, data: bytes, session_id: str) -> None:
         head = service_pb2.ImportHeader(session_id=session_id)

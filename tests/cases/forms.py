@@ -225,6 +225,21 @@ def folded(entry: Any) -> dict[str, Any]:
     return made
 
 
+def closing(event: Any) -> dict[str, Any]:
+    """Return an event that closes something in the cases' notation: its type and its data."""
+    body = event.body
+    kind = body.WhichOneof("kind")
+    if kind == "message":
+        said = body.message
+        data = {"metadata": json.loads(said.metadata_json), "tool_call_id": said.tool_call_id}
+        return {"type": "tool_result", "data": data | {"name": said.name}}
+    end = getattr(body, kind)
+    marker = json.loads(body.extra_json)
+    assert marker.pop("synthetic")
+    numbered = {"turn": end.number} if end.HasField("number") else {}
+    return {"type": kind, "data": {"reason": end.reason} | marker | numbered}
+
+
 def _content(said: message_pb2.Message) -> Any:
     match said.WhichOneof("content"):
         case "text":

@@ -10,6 +10,7 @@ import grpc
 from foldlog.v1 import check_pb2, event_pb2
 
 from tests.cases import forms
+from tests.contract import recovering
 from tests.contract.calls import Calls, fresh_id, raw_call
 from tests.contract.refusal import Refusal, refusal_of
 
@@ -127,7 +128,19 @@ class SeedRun:
         return {"fork": fork}
 
     def _recovery_plan(self, _op: dict[str, Any]) -> dict[str, Any]:
-        return {"interrupted": self.log.get().HasField("open_turn_seq")}
+        """Tell what a recovery would write, from one of a fork."""
+        told = recovering.plan(self.log)
+        fork = self.log.fork()
+        answer = recovering.recover(fork)
+        written = [forms.closing(each) for each in fork.events(answer.plan.next_seq)]
+        fork.delete()
+        assert len(told.owed_calls) == sum(each["type"] == "tool_result" for each in written)
+        return {"interrupted": told.interrupted, "plan": written}
+
+    def _recover(self, _op: dict[str, Any]) -> dict[str, Any]:
+        epoch = recovering.recover(self.log).writer_epoch
+        self.log.close_writer(epoch)
+        return {"ok": True}
 
     def final(self) -> dict[str, Any]:
         """Return the state after the last op."""

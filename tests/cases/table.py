@@ -39,6 +39,12 @@ def field_cases() -> list[dict[str, Any]]:
     return cases
 
 
+def recovery_cases() -> list[dict[str, Any]]:
+    """Return the cases of another ancestor that tell of recovery, of trims and of open turns."""
+    cases: list[dict[str, Any]] = load("recovery_cases.json")["cases"]
+    return cases
+
+
 def deviations() -> dict[str, dict[str, Any]]:
     """Return, by case, where this service departs from it."""
     table: dict[str, dict[str, Any]] = load("deviations.json")["deviations"]
@@ -85,7 +91,7 @@ def _translated(stated: dict[str, Any]) -> dict[str, Any]:
         return {"refused": REASONS.get(stated["error"], stated["error"])}
     if "raised" in stated:
         return {"refused": "INVALID_FIELD"}
-    return {key: item for key, item in stated.items() if key not in {"plan", "telemetry"}}
+    return {key: item for key, item in stated.items() if key != "telemetry"}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from tests.contract.calls import Calls
 from tests.served import Served
 
 RUNS = table.seed_runs()
-RECOVERY = "recover"
 
 
 def _name(run: tuple[dict[str, Any], dict[str, Any]]) -> str:
@@ -25,7 +24,7 @@ def test_case_gives_what_the_table_says(
     case: dict[str, Any], options: dict[str, Any], log: Calls, served: Served
 ) -> None:
     run = SeedRun(log, served.channel, options["options"])
-    run.run([op for op in case["ops"] if op["op"] != RECOVERY])
+    run.run(case["ops"])
     for index, stated in enumerate(table.expected_results(case, options)):
         assert _narrowed(run.results[index], stated) == stated, f"op {index}"
     final = run.final()
@@ -46,7 +45,8 @@ def test_every_case_not_adopted_as_it_stands_is_in_the_table() -> None:
 
 
 def test_the_table_names_only_cases_there_are_and_says_why() -> None:
-    known = {c["id"] for c in table.seed_cases()} | {c["id"] for c in table.field_cases()}
+    cases = (*table.seed_cases(), *table.field_cases(), *table.recovery_cases())
+    known = {case["id"] for case in cases}
     assert table.deviations().keys() <= known
     for deviation in table.deviations().values():
         assert deviation["says"]

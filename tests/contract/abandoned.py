@@ -29,3 +29,13 @@ def abandon(address: str, method: str, elements: Sequence[bytes]) -> None:
     never.set()
     with contextlib.suppress(grpc.FutureCancelledError):
         assert future.exception(CONNECT_DEADLINE_S) is not None
+
+
+def abandon_answer(address: str, method: str, request: bytes) -> None:
+    """Send a request and drop the connection before its answer is read."""
+    with grpc.insecure_channel(address) as channel:
+        grpc.channel_ready_future(channel).result(CONNECT_DEADLINE_S)
+        call: Any = channel.unary_unary(f"/foldlog.v1.SessionService/{method}")
+        future = call.future(request)
+    with contextlib.suppress(grpc.FutureCancelledError):
+        future.exception(CONNECT_DEADLINE_S)
