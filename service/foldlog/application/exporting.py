@@ -144,10 +144,11 @@ def event_from(fields: Mapping[str, Any], number: int) -> RawEvent:
     """Return the event of a line. Raises InvalidFieldError naming the line and the field."""
     path = f"line {number}"
     event = RawEvent(seq=_integer(fields, "seq", path))
-    try:
-        event.time.seconds, event.time.nanos = time_from(fields.get("time"))
-    except ValueError as error:
-        raise InvalidFieldError.of(f"{path}.time", str(error)) from None
+    if "time" in fields:  # an export has it; what importers make may leave it to our clock
+        try:
+            event.time.seconds, event.time.nanos = time_from(fields["time"])
+        except ValueError as error:
+            raise InvalidFieldError.of(f"{path}.time", str(error)) from None
     if fields.get("dropped"):
         event.dropped = True
         event.type = _type(fields, path)  # type: ignore[assignment]

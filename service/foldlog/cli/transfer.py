@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
 
@@ -16,6 +19,23 @@ from foldlog.cli.outcome import CommandError
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+    from foldlog.importers import Outcome
+
+NOTES_SHOWN = 20
+
+
+class FormatName(StrEnum):
+    """What a file may be; apart from the importers' own, which take time to load."""
+
+    AUTO = "auto"
+    FOLDLOG = "foldlog"
+    OPENAI = "openai"
+    CLAUDE_CODE = "claude-code"
+    CODEX = "codex"
+    DSH = "dsh"
+    NOUS = "nous"
+
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 
@@ -87,44 +107,106 @@ def _written(path: str, force: bool) -> Iterator[BinaryIO]:
 
 
 def import_(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What export wrote; -: stdin.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="What to read; -: stdin.")],
+    format_: Annotated[
+        FormatName, typer.Option("--format", help="What FILE is; auto: what it looks like.")
+    ] = FormatName.AUTO,
     session: Annotated[
         str | None,
         typer.Option("--session", metavar="SESSION", help="The new id. Unset: the one in FILE."),
     ] = None,
+    salvage: Annotated[
+        bool, typer.Option("--salvage", help="Take what is certain of a damaged file.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be made; write nothing.")
+    ] = False,
     request_id: RequestId = None,
     quiet: Quiet = False,
     address: Address = "",
     as_json: AsJson = False,
 ) -> None:
-    """Make a session from an exported log, all of it or nothing."""
-    from foldlog.cli.terminal import print_json, printable
+    """Make a session from an export or another system's file, all of it or nothing.
 
-    with (
-        connected(address) as client,
-        _readable(file) as (source, size),
-        _progress("importing", size, quiet) as told,
-    ):
-        made = client.import_session(
-            counted(source, told), session_id=session, request_id=request_id
-        )
+    The same file under the same id is imported once, however often this is run.
+    """
+    from foldlog.importers import Format, Import, UnreadableFileError
+
+    try:
+        with (
+            _readable(file) as (source, size),
+            _progress("importing", size, quiet) as told,
+        ):
+            work = Import(
+                source, Format(format_.value), session, salvage, lambda size: told(size, 1)
+            )
+            if dry_run:
+                outcome = work.dry_run()
+            else:
+                with connected(address) as client:
+                    outcome = work.run(client, request_id)
+    except UnreadableFileError as error:
+        raise CommandError(f"{file} cannot be imported: {error}.") from None
     if as_json:
-        print_json({"session_id": made.session_id, "next_seq": made.next_seq})
+        _print_json(outcome, dry_run)
     else:
-        typer.echo(printable(made.session_id))
+        _print(outcome, dry_run)
+
+
+def _print_json(outcome: Outcome, dry_run: bool) -> None:
+    from foldlog.cli.terminal import print_json
+
+    print_json(
+        {
+            "session_id": outcome.session_id,
+            "next_seq": outcome.next_seq,
+            "dry_run": dry_run,
+            "was_there": outcome.was_there,
+            "report": outcome.report.document(),
+        }
+    )
+
+
+def _print(outcome: Outcome, dry_run: bool) -> None:
+    """Print the id to stdout, for the next command, and the report to stderr, for people."""
+    from foldlog.cli.terminal import printable
+
+    typer.echo(printable(outcome.session_id))
+    for line in _report_lines(outcome, dry_run):
+        typer.echo(printable(line), err=True)
+
+
+def _report_lines(outcome: Outcome, dry_run: bool) -> Iterator[str]:
+    report = outcome.report
+    read = ", ".join(f"{count:,} {name}" for name, count in report.read.most_common())
+    yield f"{report.format}: {report.lines:,} lines read: {read}"
+    if report.made:
+        made = ", ".join(f"{count:,} {name}" for name, count in report.made.most_common())
+        yield f"events: {made}"
+    for note in report.notes[:NOTES_SHOWN]:
+        yield f"{note.kind}: {note}"
+    if hidden := report.noted.total() - min(len(report.notes), NOTES_SHOWN):
+        yield f"and {hidden:,} more notes: --json lists the first 1,000"
+    if outcome.was_there:
+        yield "it was imported before: nothing was changed"
+    if dry_run:
+        yield f"dry run: nothing was written; next_seq would be {outcome.next_seq:,}"
 
 
 @contextmanager
 def _readable(path: str) -> Iterator[tuple[BinaryIO, int | None]]:
-    """Lend a file and its size, or stdin, whose size nobody knows."""
-    if path == "-":
-        yield sys.stdin.buffer, None
-        return
+    """Lend a file and its size; stdin is copied to one, since files are read more than once."""
     try:
+        if path == "-":
+            with tempfile.TemporaryFile() as copy:
+                shutil.copyfileobj(sys.stdin.buffer, copy)
+                yield cast(BinaryIO, copy), copy.tell()
+            return
         with Path(path).open("rb") as file:
-            yield file, Path(path).stat().st_size
+            size = file.seek(0, 2)
+            yield file, size
     except OSError as error:
-        raise CommandError(f"{path} cannot be read: {error.strerror}") from None
+        raise CommandError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 @contextmanager
