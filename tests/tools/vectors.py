@@ -1,15 +1,21 @@
-"""Writes the digest vectors: `python -m tests.tools.vectors > protos/foldlog/v1/vectors.json`."""
+"""Writes the vectors of digests and encodings: `python -m tests.tools.vectors > FILE`.
+
+The file is protos/foldlog/v1/vectors.json.
+"""
 
 from __future__ import annotations
 
 import base64
 import json
+from hashlib import sha256
 from typing import Any
 
-from foldlog.codec import message_from_proto
+from foldlog.codec import header_from_proto, message_from_proto
 from foldlog.core.digest import ZERO, encode, extend, message_digest, prefix_digest
+from foldlog.core.request import encoded_header, encoded_message, request_digest
+from foldlog.v1.event_pb2 import RequestHeader
 from foldlog.v1.message_pb2 import Message
-from google.protobuf.json_format import ParseDict
+from google.protobuf.json_format import MessageToDict, ParseDict
 
 RULE = [
     "A prefix digest stands for the first messages of a request. Both sides compute it alike, so",
@@ -41,6 +47,17 @@ RULE = [
     "str is u32, the length in bytes, and then the bytes: of a text its UTF-8, never normalised.",
     "opt is byte 0 if the field is unset, else byte 1 and str. Unset and empty differ.",
     "JSON and tool call arguments are texts: taken as they are, never parsed.",
+]
+
+REQUEST_RULE = [
+    "The encoding of a request is one byte 1, the header, then the messages up to the end. Its",
+    "SHA-256 is the encoding_sha256 of BeginStep, BuildRequest and RecordRequest.",
+    "",
+    "The header is str provider, str model, str parameters_json, str system_prompt, u32 number of",
+    "tools, of each str, str reasoning_effort. Its reason is left out.",
+    "",
+    "A message is u32, the length in bytes of what follows, then m as above, of a system message",
+    "too in full, then opt reasoning, opt metadata_json, opt group (of its event).",
 ]
 
 USER, SYSTEM, ASSISTANT, TOOL = "ROLE_USER", "ROLE_SYSTEM", "ROLE_ASSISTANT", "ROLE_TOOL"
@@ -167,6 +184,63 @@ SEQUENCES: dict[str, list[Fields]] = {
 }
 
 
+HEADER: Fields = {
+    "provider": "openai",
+    "model": "gpt-5",
+    "parametersJson": '{"temperature": 1.0, "stop": ["\\n"]}',
+    "systemPrompt": "Be brief.",
+    "toolsJson": ['{"name": "f"}', '{ "name":"g" }'],
+    "reason": "HEADER_REASON_RESUME",
+    "reasoningEffort": "high",
+}
+
+REQUESTS: dict[str, tuple[Fields, list[Fields]]] = {
+    "an empty header, no messages": ({}, []),
+    "a header with every field": (HEADER, []),
+    "messages of every role": (
+        HEADER,
+        [
+            {"message": {"role": SYSTEM, "text": "summary", "name": "n"}},
+            {"message": MESSAGES["a text"]},
+            {"message": MESSAGES["a call, empty text"]},
+            {"message": MESSAGES["a result"]},
+        ],
+    ),
+    "the same without the last": (
+        HEADER,
+        [
+            {"message": {"role": SYSTEM, "text": "summary", "name": "n"}},
+            {"message": MESSAGES["a text"]},
+            {"message": MESSAGES["a call, empty text"]},
+        ],
+    ),
+    "reasoning, metadata and a group count": (
+        {},
+        [
+            {"message": MESSAGES["metadata and reasoning are left out"], "group": "g"},
+            {"message": {**_user(text="hi"), "reasoning": "", "metadataJson": "{}"}, "group": ""},
+        ],
+    ),
+    "parts of every kind": (
+        {"model": "m"},
+        [
+            {"message": MESSAGES[name]}
+            for name in (
+                "an attachment",
+                "an attachment, name and size unset",
+                "reasoning as text",
+                "reasoning as JSON",
+                "text, call, text, call",
+                "opaque",
+                "the same JSON in other bytes",
+                "beyond the basic plane, joined",
+                "NUL and other controls",
+            )
+        ],
+    ),
+}
+
+
 def vectors() -> dict[str, Any]:
     """Return the rule and the vectors as the file has them."""
     return {
@@ -174,6 +248,8 @@ def vectors() -> dict[str, Any]:
         "notation": "Messages are foldlog.v1.Message in the proto3 JSON mapping; bytes are hex.",
         "messages": [_message_vector(name, fields) for name, fields in MESSAGES.items()],
         "sequences": [_sequence_vector(name, each) for name, each in SEQUENCES.items()],
+        "request_rule": REQUEST_RULE,
+        "requests": [_request_vector(name, *each) for name, each in REQUESTS.items()],
     }
 
 
@@ -200,6 +276,31 @@ def _sequence_vector(name: str, messages: list[Fields]) -> Fields:
         "running": running,
         "digest": digest.hex(),
     }
+
+
+def _request_vector(name: str, header: Fields, messages: list[Fields]) -> Fields:
+    parsed = header_from_proto(ParseDict(header, RequestHeader()))
+    pairs = [
+        (message_from_proto(ParseDict(each["message"], Message())), each.get("group"))
+        for each in messages
+    ]
+    encoding = encoded_header(parsed) + b"".join(encoded_message(*pair) for pair in pairs)
+    assert request_digest(parsed, pairs) == sha256(encoding).digest()
+    return {
+        "name": name,
+        "header": _as_in_exports(header),
+        "messages": messages,
+        "encoding": encoding.hex(),
+        "sha256": sha256(encoding).hexdigest(),
+    }
+
+
+def _as_in_exports(header: Fields) -> Fields:
+    """Return a header's fields under the names of the proto."""
+    shown: Fields = MessageToDict(
+        ParseDict(header, RequestHeader()), preserving_proto_field_name=True
+    )
+    return shown
 
 
 def text() -> str:

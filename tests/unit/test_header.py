@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import fields
 
 import pytest
-from foldlog.core.header import Header, canonicalised, differing_fields
+from foldlog.core.header import (
+    Header,
+    HeaderReason,
+    canonicalised,
+    differing_fields,
+    reason_to_write,
+)
 
 FULL = Header(
     provider="openai",
@@ -109,3 +115,28 @@ def test_the_canonical_header_is_its_own() -> None:
     assert form.parameters_json == '{"stop":["a","b"],"temperature":0.5}'
     assert form.tools_json == ('{"name":"f","strict":true}', '{"name":"g"}')
     assert canonicalised(form) == form
+
+
+LOGGED = Header(model="m", parameters_json='{"a": 1, "b": 2}')
+SAME = Header(model="m", parameters_json='{"b":2,"a":1}')
+OTHER = Header(model="n")
+
+
+@pytest.mark.parametrize(
+    ("logged", "sent", "first", "skip", "reason"),
+    [
+        (None, OTHER, False, False, HeaderReason.INITIAL),
+        (None, Header(), True, True, HeaderReason.INITIAL),
+        (LOGGED, SAME, False, False, None),
+        (LOGGED, OTHER, False, False, HeaderReason.CHANGE),
+        (LOGGED, SAME, True, False, HeaderReason.RESUME),
+        (LOGGED, OTHER, True, False, HeaderReason.RESUME),
+        (LOGGED, SAME, True, True, None),
+        (LOGGED, OTHER, True, True, HeaderReason.RESUME),
+    ],
+)
+def test_why_a_header_is_owed(
+    logged: Header | None, sent: Header, first: bool, skip: bool, reason: HeaderReason | None
+) -> None:
+    found = reason_to_write(logged, sent, is_first_of_epoch=first, skip_unchanged=skip)
+    assert found is reason

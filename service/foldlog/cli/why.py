@@ -103,9 +103,8 @@ def _kept(change: RequestChange) -> str:
     if change.header_fields:
         return "The header stands before all messages: nothing of the request before serves."
     kept, sent = change.message_index or 0, change.previous_messages
-    return (
-        f"Of the {sent} messages of step {change.previous_step_seq} the first {kept} still serve."
-    )
+    before = change.previous_step_seq
+    return f"Of the {sent} messages of step {before} the first {kept} still serve."
 
 
 def _lost(change: RequestChange) -> str:
