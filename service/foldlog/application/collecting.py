@@ -65,8 +65,8 @@ class Collecting:
         """Delete what nothing names and what is older than the grace, the setting's at least."""
         young_from_ns = time.time_ns() - int(max(grace_s, self._grace_s) * 1e9)
         run = self._services.readers.run
-        newest = await run(self._services.store.recorder.max_notification_id) or 0
-        await self._feed.indexed(newest)
+        await self._feed.indexed(await run(self._services.store.recorder.max_notification_id) or 0)
+        newest = await run(self._services.store.index.position) or 0
         while await run(self._follow, newest):
             pass
         found, after = Collected(), b""

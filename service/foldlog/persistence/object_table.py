@@ -21,14 +21,15 @@ COUNTS = """
         SELECT 1 FROM foldlog_object_references r
         LEFT JOIN foldlog_sessions s ON s.aggregate_id = r.aggregate_id
         WHERE r.tenant = o.tenant AND r.sha256 = o.sha256 AND NOT r.dropped
-        AND (s.aggregate_id IS NULL OR NOT s.deleted OR s.update_s >= %s OR {is_forked})
+        AND (s.aggregate_id IS NULL OR NOT s.deleted OR s.update_s * 1000000000 + s.update_ns >= %s
+            OR {is_forked})
     )
 """
 IS_FORKED = """EXISTS (
         SELECT 1 FROM foldlog_lineage l
         JOIN foldlog_sessions f ON f.aggregate_id = l.aggregate_id
         WHERE l.ancestor_id = r.aggregate_id AND l.to_version >= r.version
-        AND (NOT f.deleted OR f.update_s >= %s)
+        AND (NOT f.deleted OR f.update_s * 1000000000 + f.update_ns >= %s)
     )"""
 IS_NAMED = COUNTS.format(is_forked=IS_FORKED)
 
@@ -154,20 +155,18 @@ class ObjectTable(ABC):
 
     def survey(self, tenant: str, after: bytes, young_from_ns: int, limit: int) -> list[Surveyed]:
         """Return a page of attachments in the order of their digests."""
-        young_from_s = young_from_ns // 1_000_000_000
         sql = (
             "SELECT o.sha256, o.size_bytes, o.file, o.touched_ns >= %s,"
             f" CASE WHEN o.touched_ns >= %s THEN o.touched_ns < 0 ELSE {IS_NAMED} END"
             " FROM foldlog_objects o WHERE o.tenant = %s AND o.sha256 > %s"
             " ORDER BY o.sha256 LIMIT %s"
         )
-        times = [young_from_ns, young_from_ns, young_from_s, young_from_s]
+        times = [young_from_ns] * 4
         rows = self._rows((sql, [*times, tenant, after, limit]))
         return [Surveyed(d, size, file, bool(y), bool(n)) for d, size, file, y, n in rows]
 
     def delete(self, tenant: str, found: Surveyed, young_from_ns: int) -> bool:
         """Delete an attachment's row, if it still is old and nothing that counts names it."""
-        young_from_s = young_from_ns // 1_000_000_000
         condition = f"touched_ns < %s AND file {self.same} %s AND NOT {IS_NAMED}"
         gone = f"DELETE FROM foldlog_objects AS o WHERE tenant = %s AND sha256 = %s AND {condition}"
         forgotten = (
@@ -175,7 +174,7 @@ class ObjectTable(ABC):
             " AND NOT EXISTS (SELECT 1 FROM foldlog_objects WHERE tenant = %s AND sha256 = %s)"
         )
         key: list[object] = [tenant, found.sha256]
-        old: list[object] = [young_from_ns, found.file, young_from_s, young_from_s]
+        old: list[object] = [young_from_ns, found.file, young_from_ns, young_from_ns]
         return self._write([(gone, [*key, *old]), (forgotten, [*key, *key])])[0] == 1
 
     def dropped_references(
@@ -186,7 +185,7 @@ class ObjectTable(ABC):
             "SELECT r.aggregate_id, r.version FROM foldlog_object_references r"
             f" WHERE r.tenant = %s AND r.sha256 = %s AND r.dropped AND {IS_FORKED}"
         )
-        rows = self._rows((sql, [tenant, sha256, young_from_ns // 1_000_000_000]))
+        rows = self._rows((sql, [tenant, sha256, young_from_ns]))
         return [(self._id(key), version) for key, version in rows]
 
     def forget_reference(self, sha256: bytes, aggregate_id: UUID, version: int) -> None:
