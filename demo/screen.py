@@ -81,6 +81,11 @@ class Screen:
             rows.add_row(Text(f"{folded.seq:>4}", "dim"), Text(role, style), gist(folded.message))
         self._indented(rows, above=1, below=1)
 
+    def command(self, line: str, output: str) -> None:
+        """Print a command and what it wrote."""
+        shown = Text.assemble((f"$ {line}", "bold"), "\n", output.rstrip())
+        self._indented(shown, above=1, below=1)
+
     def _indented(self, what: RenderableType, above: int = 0, below: int = 0) -> None:
         self._console.print(Padding(what, (above, 0, below, 3), expand=False))
 

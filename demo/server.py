@@ -18,6 +18,7 @@ class Server:
     """One `foldlog serve` process at a time, always at the same address."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self.database = folder / "foldlog.db"
         self.address = "127.0.0.1:0"
         self._address_file = folder / "address"

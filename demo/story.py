@@ -6,7 +6,16 @@ import time
 
 from foldlog import Client
 
-from demo import checking, compacting, crashing, forking, replaying, verifying
+from demo import (
+    checking,
+    compacting,
+    crashing,
+    forking,
+    rebuilding,
+    recovering,
+    replaying,
+    verifying,
+)
 from demo.screen import Screen
 from demo.server import Server
 from demo.transcripts import load
@@ -27,6 +36,8 @@ def tell(screen: Screen, server: Server) -> None:
         compacting.show(screen, client, supporter)
         forking.show(screen, client, researcher)
         checking.show(screen, client.session(coder.session_id))
+        session = recovering.show(screen, client, server.address, supporter, server.folder)
+        rebuilding.show(screen, session, server)
         verifying.show(screen, client, coder)
     took = time.monotonic() - begun
     screen.conclusion(
