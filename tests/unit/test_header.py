@@ -118,7 +118,7 @@ def test_the_canonical_header_is_its_own() -> None:
 
 
 LOGGED = Header(model="m", parameters_json='{"a": 1, "b": 2}')
-SAME = Header(model="m", parameters_json='{"b":2,"a":1}')
+WRITTEN_OTHERWISE = Header(model="m", parameters_json='{"b":2,"a":1}')
 OTHER = Header(model="n")
 
 
@@ -127,11 +127,11 @@ OTHER = Header(model="n")
     [
         (None, OTHER, False, False, HeaderReason.INITIAL),
         (None, Header(), True, True, HeaderReason.INITIAL),
-        (LOGGED, SAME, False, False, None),
+        (LOGGED, WRITTEN_OTHERWISE, False, False, None),
         (LOGGED, OTHER, False, False, HeaderReason.CHANGE),
-        (LOGGED, SAME, True, False, HeaderReason.RESUME),
+        (LOGGED, WRITTEN_OTHERWISE, True, False, HeaderReason.RESUME),
         (LOGGED, OTHER, True, False, HeaderReason.RESUME),
-        (LOGGED, SAME, True, True, None),
+        (LOGGED, WRITTEN_OTHERWISE, True, True, None),
         (LOGGED, OTHER, True, True, HeaderReason.RESUME),
     ],
 )

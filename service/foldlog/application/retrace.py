@@ -39,8 +39,8 @@ class Scanned:
 def scan(reader: RowReader, spans: Sequence[Segment], tolerant: bool = False) -> Scanned:
     """Read every row of a lineage. Blocking.
 
-    A damaged row raises EventCorruptError. A tolerant scan goes on past a body that does not match,
-    as long as what the event does to the fold is known without it.
+    A damaged row raises EventCorruptError. A tolerant scan goes on past it; where it cannot be told
+    what the event does to the fold, it notes from which seq on folds are lost.
     """
     found = Scanned()
     for row in _rows(reader, spans, found, tolerant):
@@ -61,10 +61,10 @@ def _rows(
             page = reader.page(span.aggregate_id, after, span.to_version)
             for stored in page:
                 row = _tolerated(reader, stored)
-                if row is None:
+                if row is not None:
+                    yield row
+                elif found.damaged_from is None:
                     found.damaged_from = found.passed[-1].seq + 1 if found.passed else 0
-                    return
-                yield row
             if not page:
                 return
             after = page[-1].originator_version
