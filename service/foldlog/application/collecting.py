@@ -66,8 +66,8 @@ class Collecting:
         young_from_ns = time.time_ns() - int(max(grace_s, self._grace_s) * 1e9)
         run = self._services.readers.run
         await self._feed.indexed(await run(self._services.store.recorder.max_notification_id) or 0)
-        newest = await run(self._services.store.index.position) or 0
-        while await run(self._follow, newest):
+        newest: int | None = await run(self._services.store.index.position)
+        while await run(self._follow, newest or 0):
             pass
         found, after = Collected(), b""
         while page := await run(self._table.survey, self._tenant, after, young_from_ns, PAGE):

@@ -9,6 +9,7 @@ from foldlog.client.async_append_stream import AsyncAppendStream
 from foldlog.client.awaiting import AsyncWire, awaiting, iterating
 from foldlog.client.operations import (
     appending,
+    attachments,
     changing,
     checking,
     files,
@@ -74,6 +75,11 @@ class AsyncClient(ClientState[AsyncSession]):
     list = iterating(sessions.list_sessions)
     watch_all = iterating(watching.watch_all)
     import_session = awaiting(files.import_session)
+    put_attachment = awaiting(attachments.put_attachment)
+    get_attachment = awaiting(attachments.get_attachment)
+    read_attachment = awaiting(attachments.read_attachment)
+    find_attachments = awaiting(attachments.find_attachments)
+    collect_attachments = awaiting(attachments.collect_attachments)
 
     def stream(
         self, max_in_flight: int = 256, *, max_outage_s: float | None = None

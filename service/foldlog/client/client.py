@@ -9,6 +9,7 @@ from foldlog.client.append_stream import AppendStream
 from foldlog.client.blocking import Wire, blocking, iterating
 from foldlog.client.operations import (
     appending,
+    attachments,
     changing,
     checking,
     files,
@@ -78,6 +79,11 @@ class Client(ClientState[Session]):
     list = iterating(sessions.list_sessions)
     watch_all = iterating(watching.watch_all)
     import_session = blocking(files.import_session)
+    put_attachment = blocking(attachments.put_attachment)
+    get_attachment = blocking(attachments.get_attachment)
+    read_attachment = blocking(attachments.read_attachment)
+    find_attachments = blocking(attachments.find_attachments)
+    collect_attachments = blocking(attachments.collect_attachments)
 
     def stream(
         self, max_in_flight: int = 256, *, max_outage_s: float | None = None

@@ -68,3 +68,7 @@ LIST_UNRESOLVED_CALLS: Final = Method(
     "ListUnresolvedCalls", service_pb2.ListUnresolvedCallsResponse
 )
 SUGGEST_RANGE: Final = Method("SuggestRange", service_pb2.SuggestRangeResponse)
+PUT_ATTACHMENT: Final = Method("PutAttachment", service_pb2.PutAttachmentResponse)
+GET_ATTACHMENT: Final = Method("GetAttachment", service_pb2.GetAttachmentResponse)
+HEAD_ATTACHMENTS: Final = Method("HeadAttachments", service_pb2.HeadAttachmentsResponse)
+COLLECT_ATTACHMENTS: Final = Method("CollectAttachments", service_pb2.CollectAttachmentsResponse)

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from foldlog.codec import datetime_of
 from foldlog.core.invariant import Violation
-from foldlog.core.message import Message
+from foldlog.core.message import AttachmentPart, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,3 +166,25 @@ class Verification:
     chain: bytes
     faults: tuple[ChainFault, ...]
     next_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAttachment:
+    """Bytes that are stored. `existed` says that they were, whole, before they were put."""
+
+    sha256: bytes
+    size_bytes: int
+    existed: bool
+
+    def part(self, media_type: str, name: str | None = None) -> AttachmentPart:
+        """Return a reference to them, for the content of a message."""
+        return AttachmentPart(self.sha256, media_type, name, self.size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What a collection deleted, or would have, and how many attachments it looked at."""
+
+    collected_count: int
+    collected_bytes: int
+    examined_count: int

@@ -19,14 +19,21 @@ TRANSFER_TIMEOUT_S: Final = 3_600.0
 
 
 def export(
-    session: SessionState, file: BinaryIO, *, timeout_s: float = TRANSFER_TIMEOUT_S
+    session: SessionState,
+    file: BinaryIO,
+    *,
+    with_attachments: bool = False,
+    timeout_s: float = TRANSFER_TIMEOUT_S,
 ) -> Operation[int]:
     """Write the whole log to a file that is open for writing bytes; return how many were written.
 
+    With attachments, those that events name are in the file too, and an import puts them back.
     If the connection is lost, a file that can seek is written again from where it stood.
     """
     attempts = session.client.attempts(timeout_s)
-    asked = request(pb.ExportSessionRequest, session_id=session.session_id)
+    asked = request(
+        pb.ExportSessionRequest, session_id=session.session_id, with_attachments=with_attachments
+    )
     start = file.tell() if file.seekable() else None
     while True:
         outcome = yield from _export_once(file, asked, attempts.remaining_s)
