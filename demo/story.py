@@ -7,6 +7,7 @@ import time
 from foldlog import Client
 
 from demo import (
+    attaching,
     checking,
     compacting,
     crashing,
@@ -38,6 +39,7 @@ def tell(screen: Screen, server: Server) -> None:
         checking.show(screen, client.session(coder.session_id))
         session = recovering.show(screen, client, server.address, supporter, server.folder)
         rebuilding.show(screen, session, server)
+        attaching.show(screen, client, researcher)
         verifying.show(screen, client, coder)
     took = time.monotonic() - begun
     screen.conclusion(
