@@ -65,8 +65,9 @@ class Collecting:
         """Delete what nothing names and what is older than the grace, the setting's at least."""
         young_from_ns = time.time_ns() - int(max(grace_s, self._grace_s) * 1e9)
         run = self._services.readers.run
-        await self._feed.indexed(await run(self._services.store.recorder.max_notification_id) or 0)
-        newest: int | None = await run(self._services.store.index.position)
+        newest: int | None = await run(self._services.store.recorder.max_notification_id)
+        await self._feed.indexed(newest or 0)
+        newest = await run(self._services.store.index.position)
         while await run(self._follow, newest or 0):
             pass
         found, after = Collected(), b""

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from foldlog.cli import (
+    attachments,
     diagnosis,
     proof,
     reading,
@@ -68,7 +69,10 @@ def _hand_down(
         return
     given = {name: value for name, value in (("address", address), ("as_json", as_json)) if value}
     names = (command.__name__.strip("_") for panel in PANELS.values() for command in panel)
-    ctx.default_map = {name: given for name in names}
+    ctx.default_map = {
+        **{name: given for name in names},
+        "attach": {command.__name__: given for command in attachments.COMMANDS},
+    }
 
 
 def _made() -> typer.Typer:
@@ -82,6 +86,7 @@ def _made() -> typer.Typer:
     for panel, commands in PANELS.items():
         for command in commands:
             made.command(command.__name__.strip("_"), rich_help_panel=panel)(command)
+    made.add_typer(attachments.attach, name="attach", rich_help_panel="Move")
     return made
 
 

@@ -32,6 +32,9 @@ ADVICE: dict[type[FoldlogError], str] = {
     errors.SessionNotFoundError: "See which there are: foldlog sessions.",
     errors.SessionDeletedError: "A deleted session's id is never used again; choose another.",
     errors.EventCorruptError: "See what is damaged: foldlog verify SESSION; then restore a backup.",
+    errors.AttachmentNotFoundError: "Store it first: foldlog attach put FILE.",
+    errors.AttachmentUnknownError: "Store it: foldlog attach put FILE.",
+    errors.AttachmentCorruptError: "Store the right bytes again: foldlog attach put FILE.",
     errors.OverloadedError: "Wait a moment, then try again.",
     errors.StoreUnavailableError: "See what is wrong with the database: foldlog doctor.",
     errors.HeaderMissingError: "Append a request header first.",
@@ -92,7 +95,11 @@ def outcome_of(error: FoldlogError) -> Outcome:
     match error:
         case errors.StoreUnavailableError() | errors.ShuttingDownError():
             return Outcome.UNREACHABLE
-        case errors.EventCorruptError() | errors.RequestNotDerivableError():
+        case (
+            errors.EventCorruptError()
+            | errors.AttachmentCorruptError()
+            | errors.RequestNotDerivableError()
+        ):
             return Outcome.FINDING
     return Outcome.BAD_INPUT
 

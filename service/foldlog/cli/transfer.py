@@ -72,6 +72,9 @@ def counted(file: BinaryIO, told: Callable[[int, int], None]) -> BinaryIO:
 def export(
     session: SessionId,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Where to; -: stdout.")] = "-",
+    attachments: Annotated[
+        bool, typer.Option("--attachments", help="The bytes of attachments too.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite FILE.")] = False,
     quiet: Quiet = False,
     address: Address = "",
@@ -79,14 +82,15 @@ def export(
     """Write a session's whole log as JSON Lines. A fork exports whole."""
     with (
         connected(address) as client,
-        _written(file, force) as target,
+        written(file, force) as target,
         _progress(f"exporting {session}", None, quiet) as told,
     ):
-        client.session(session).export(counted(target, told))
+        exported = client.session(session)
+        exported.export(counted(target, told), with_attachments=attachments)
 
 
 @contextmanager
-def _written(path: str, force: bool) -> Iterator[BinaryIO]:
+def written(path: str, force: bool) -> Iterator[BinaryIO]:
     """Lend stdout, or a file that is there under its name once it is whole."""
     if path == "-":
         yield sys.stdout.buffer
