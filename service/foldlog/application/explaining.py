@@ -16,7 +16,7 @@ from foldlog.application.requests import encoded_folded
 from foldlog.application.retrace import Retraced, StepPlace, Touch, common_count, scan
 from foldlog.codec import message_from_proto
 from foldlog.core.change import ChangeKind, header_change, same_but_for_bytes, tokens_of
-from foldlog.core.errors import InvalidFieldError
+from foldlog.core.errors import EventCorruptError, InvalidFieldError
 from foldlog.core.event import EventType
 from foldlog.core.header import Header
 from foldlog.core.request import encoded_header
@@ -61,6 +61,13 @@ class _Request:
     step: StepPlace
     header: EventRef | None
     entries: tuple[Live, ...]
+    damage: EventCorruptError | None
+
+    def sound(self) -> _Request:
+        """Return the request. Raises EventCorruptError if an event it needs is damaged."""
+        if self.damage is not None:
+            raise self.damage
+        return self
 
 
 class Explaining:
@@ -126,18 +133,20 @@ class _Comparison:
         for step in sorted(self._scanned.steps, key=lambda step: (step.next_seq, step.seq)):
             retraced.touches.clear()
             fold = retraced.move(step.next_seq)
-            after = _Request(step, fold.header, tuple(fold.surface))
+            after = _Request(step, fold.header, tuple(fold.surface), fold.damage)
             yield before, after, list(retraced.touches)
             before = after
 
     def is_plain_extension(self, before: _Request, after: _Request, touches: list[Touch]) -> bool:
         """Return whether nothing can have changed, without a look at any content."""
-        return not touches and before.header == after.header
+        return not touches and before.sound().header == after.sound().header
 
     def change(self, before: _Request | None, after: _Request, touches: list[Touch]) -> Change:
         """Return how a request departs from the one before."""
+        after.sound()
         if before is None:
             return Change(after.step.seq)
+        before.sound()
         old, new = self._headers(before, after)
         kind, fields = header_change(old, new)
         index = self._first_difference(before.entries, after.entries)

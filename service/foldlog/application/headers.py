@@ -93,7 +93,7 @@ class Headers:
         To be awaited by what prepares a write, as the last thing it waits for.
         """
         while True:
-            fold = await lane.current_fold()
+            fold = (await lane.current_fold()).sound()
             version, place = lane.head.version, fold.header
             header = None if place is None else await self._cache.at(place)
             if lane.head.version == version:

@@ -6,16 +6,14 @@ made in one go over that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-
-from eventsourcing.persistence import StoredEvent
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from foldlog.application.domain import Segment
 from foldlog.application.fold import Fold, Live, Passed, RowRef
 from foldlog.application.rows import Row, RowReader, passed, request_next_seq
 from foldlog.core.active import active_path
-from foldlog.core.event import SURFACE_TYPES, EventType, PositionRange, Record
+from foldlog.core.event import EventType, Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,79 +26,29 @@ class StepPlace:
 
 @dataclass(slots=True)
 class Scanned:
-    """What a scan of a log took down. `damaged_from` is the seq from which its sense is lost."""
+    """What a scan of a log took down."""
 
     passed: list[Passed] = field(default_factory=list)
     steps: list[StepPlace] = field(default_factory=list)
     records: list[tuple[int, RowRef]] = field(default_factory=list)
-    damaged_from: int | None = None
 
 
-def scan(reader: RowReader, spans: Sequence[Segment], tolerant: bool = False) -> Scanned:
-    """Read every row of a lineage. Blocking.
-
-    A damaged row raises EventCorruptError. A tolerant scan goes on past it; where it cannot be told
-    what the event does to the fold, it notes from which seq on folds are lost.
-    """
+def scan(reader: RowReader, spans: Sequence[Segment]) -> Scanned:
+    """Read every row of a lineage. Blocking. A damaged one is taken down with its damage."""
     found = Scanned()
-    for row in _rows(reader, spans, found, tolerant):
+    for row in reader.walk(spans):
         if row.is_event:
             _take_down(found, row, spans)
     return found
 
 
-def _rows(
-    reader: RowReader, spans: Sequence[Segment], found: Scanned, tolerant: bool
-) -> Iterator[Row]:
-    if not tolerant:
-        yield from (row.sound() for row in reader.walk(spans))
-        return
-    for span in spans:
-        after = 0
-        while after < span.to_version:
-            page = reader.page(span.aggregate_id, after, span.to_version)
-            for stored in page:
-                row = _tolerated(reader, stored)
-                if row is not None:
-                    yield row
-                elif found.damaged_from is None:
-                    found.damaged_from = found.passed[-1].seq + 1 if found.passed else 0
-            if not page:
-                return
-            after = page[-1].originator_version
-
-
-def _tolerated(reader: RowReader, stored: StoredEvent) -> Row | None:
-    """Return a row, a damaged one without its body; None if what it does is lost with that."""
-    row = reader.decode(stored, -1)
-    if row.damage is None:
-        return row
-    if not row.is_legible or row.envelope.type == EventType.REWIND:
-        return None
-    row.envelope.ClearField("body")
-    return replace(row, damage=None)
-
-
 def _take_down(found: Scanned, row: Row, spans: Sequence[Segment]) -> None:
     envelope = row.envelope
-    if envelope.body or envelope.type not in SURFACE_TYPES:
-        found.passed.append(passed(row))
-    else:
-        found.passed.append(_without_message(row))
+    found.passed.append(passed(row))
     if envelope.type == EventType.STEP_START:
         found.steps.append(StepPlace(envelope.seq, request_next_seq(row, spans)))
     elif envelope.type == EventType.REQUEST:
         found.records.append((envelope.seq, row.ref))
-
-
-def _without_message(row: Row) -> Passed:
-    """Return a surface event whose body is gone or damaged: it has its place, and no content."""
-    envelope, range_ = row.envelope, None
-    if envelope.HasField("replace"):
-        range_ = PositionRange(envelope.replace.start, envelope.replace.stop)
-    position = envelope.seq if range_ is None else range_.start
-    live = Live(position, envelope.seq, row.ref, 0, b"")
-    return Passed(envelope.seq, envelope.type, row.ref, live, range_)
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,7 @@ class Steps:
         batch: Sequence[Incoming],
         reason: HeaderReason | None,
     ) -> Prepared:
-        head, fold, previous = lane.head, ground.fold, ground.fold.step
+        head, fold, previous = lane.head, ground.fold.sound(), ground.fold.step
         placing = Placing(head, fold, False, ground.originals)
         specs = _placed_rows(placing, batch)
         after = fold.copy()

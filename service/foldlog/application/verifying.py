@@ -66,7 +66,7 @@ class Verifying:
 
     def _verify(self, head: Session, from_seq: int) -> Verified:
         reader = self._services.history.reader
-        scanned = scan(reader, spans_of(head), tolerant=True)
+        scanned = scan(reader, spans_of(head))
         contents = Contents(reader, head.id, head.whole_from_seq)
         places = [(seq, row) for seq, row in scanned.records if seq >= from_seq]
         records, mismatches = _read(contents, places)
@@ -96,7 +96,6 @@ class _Again:
     """Requests made again in the order of the places they were built at."""
 
     def __init__(self, scanned: Scanned, contents: Contents, session_id: str) -> None:
-        self._scanned = scanned
         self._contents = contents
         self._session_id = session_id
         self._retraced = Retraced(scanned)
@@ -119,14 +118,9 @@ class _Again:
 
     def _rebuilt(self, record: _Record) -> bytes:
         next_seq = record.sent.built_at_next_seq
-        lost = self._scanned.damaged_from
-        if lost is not None and next_seq > lost:
-            raise EventCorruptError(
-                session_id=self._session_id, seq=lost, damage="what follows cannot be told"
-            )
         if next_seq > record.seq:
             raise SeqBeyondHeadError(seq=next_seq - 1, next_seq=record.seq)
-        return self._digest(self._retraced.move(next_seq))
+        return self._digest(self._retraced.move(next_seq).sound())
 
     def _digest(self, fold: Fold) -> bytes:
         if fold.header is None:
