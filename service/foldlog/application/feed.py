@@ -15,6 +15,7 @@ from foldlog.application.readers import Readers
 from foldlog.core.errors import FoldlogError, StoreUnavailableError
 
 PAGE = 500
+PAGE_BYTES = 16 * 1024 * 1024
 PAUSE_S = 0.05  # between two steps, so that many commits are one transaction of the index
 INDEX_WAIT_S = 10.0
 
@@ -129,7 +130,11 @@ class Feed:
         """Apply the next stretch. Returns whether there may be more."""
         recorder, index = self._services.store.recorder, self._services.store.index
         found = await self._threads.run(
-            recorder.select_notifications, self._indexed, PAGE, inclusive_of_start=False
+            recorder.select_notifications,
+            self._indexed,
+            PAGE,
+            inclusive_of_start=False,
+            max_bytes=PAGE_BYTES,
         )
         observability.metrics.index_lag(len(found))
         if not found:
@@ -149,7 +154,11 @@ class Feed:
         recorder = self._services.store.recorder
         while True:
             found = await self._threads.run(
-                recorder.select_notifications, after_id, PAGE, inclusive_of_start=False
+                recorder.select_notifications,
+                after_id,
+                PAGE,
+                inclusive_of_start=False,
+                max_bytes=PAGE_BYTES,
             )
             if found:
                 after_id = found[-1].id

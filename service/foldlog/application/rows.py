@@ -22,7 +22,9 @@ from foldlog.persistence.rows import row_id
 from foldlog.persistence.store import Store
 from foldlog.v1.event_pb2 import EventBody, HeaderReason, RequestHeader
 
+SHORT_PAGE = 32
 PAGE = 500
+PAGE_BYTES = 16 * 1024 * 1024
 CHAIN_BYTES = 32
 UNKNOWN_DIGEST = bytes(32)
 
@@ -142,6 +144,10 @@ def is_whole(envelope: Envelope, key: bytes) -> bool:
     return commitment(key, envelope.body) == envelope.commitment
 
 
+def _size(page: Sequence[StoredEvent]) -> int:
+    return sum(len(stored.state) for stored in page)
+
+
 def _legible(state: bytes) -> Envelope | None:
     """Return a state's envelope, or None if it is none."""
     try:
@@ -211,21 +217,31 @@ class RowReader:
         self, aggregate_id: UUID, after: int, to: int | None = None, limit: int = PAGE
     ) -> list[StoredEvent]:
         """Return stored rows with after < version <= to, ascending."""
-        return list(self._recorder.select_events(aggregate_id, gt=after, lte=to, limit=limit))
+        return list(
+            self._recorder.select_events(
+                aggregate_id, gt=after, lte=to, limit=limit, max_bytes=PAGE_BYTES
+            )
+        )
 
     def rows(
         self, aggregate_id: UUID, after: int, to: int | None, near_seq: int = 0
     ) -> Iterator[Row]:
         """Yield rows with after < version <= to, ascending, a page at a time."""
-        while to is None or after < to:
-            page = self.page(aggregate_id, after, to)
+        if to is not None and after >= to:
+            return
+        # Most often there is little or nothing: a short page needs no look at the sizes first.
+        page = self._recorder.select_events(aggregate_id, gt=after, lte=to, limit=SHORT_PAGE)
+        is_last = len(page) < SHORT_PAGE
+        while page:
             for stored in page:
                 row = self.decode(stored, near_seq)
                 near_seq = row.envelope.seq + row.is_event
                 yield row
-            if len(page) < PAGE:
-                return
             after = page[-1].originator_version
+            if is_last or (to is not None and after >= to):
+                return
+            page = self.page(aggregate_id, after, to)
+            is_last = len(page) < PAGE and _size(page) < PAGE_BYTES // 2
 
     def walk(self, spans: Sequence[Segment], index: int = 0, after: int = 0) -> Iterator[Row]:
         """Yield the rows of a lineage, the oldest first, from a span and a version in it on."""
