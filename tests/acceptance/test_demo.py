@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import foldlog
 import pytest
+from foldlog.converters import Converted, openai_chat
 
 from demo.transcripts import Transcript, load
 from tests.served import Served
@@ -18,14 +21,17 @@ from tests.served import Served
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("coding_agent", "support_agent", "research_agent")
 KINDS = ("MISSING_MESSAGE", "EXTRA_MESSAGE", "ORDER", "ORPHANED_TOOL_RESULT", "HEADER_MISMATCH")
+IN_STEPS = "support-agent-in-steps"
+PNG = b"\x89PNG\r\n\x1a\n"
 
 
 @dataclass(frozen=True)
 class Told:
-    """What the demo printed, and a client on the database it left."""
+    """What the demo printed, a client on the database it left, and what else it left."""
 
     text: str
     client: foldlog.Client
+    folder: Path
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +50,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
     assert done.returncode == 0, done.stdout + done.stderr
     served = Served(f"sqlite:///{folder / 'foldlog.db'}", folder).start()
     with foldlog.Client(served.address) as client:
-        yield Told(done.stdout, client)
+        yield Told(done.stdout, client, folder)
     served.close()
 
 
@@ -98,7 +104,91 @@ def test_the_session_was_taken_over_by_the_second_worker(told: Told) -> None:
     assert told.client.get("coding-agent").writer_epoch == 2
 
 
+def records(told: Told) -> list[foldlog.SentRequest]:
+    """Return what was recorded of the requests of the agent that works in steps."""
+    found = bodies(told, IN_STEPS)
+    return [body for body in found if isinstance(body, foldlog.SentRequest)]
+
+
+def test_the_calls_of_the_killed_worker_got_marked_results(told: Told) -> None:
+    messages = [folded.message for folded in told.client.session(IN_STEPS).messages()]
+    notes = [json.loads(message.metadata_json or "{}") for message in messages]
+    found = [
+        (message.name, note["risk"])
+        for message, note in zip(messages, notes, strict=True)
+        if note.get("synthetic")
+    ]
+    assert found == [
+        ("send_email", "tool_outcome_unknown"),
+        ("get_order", "tool_not_started"),
+        ("search_help", "tool_not_started"),
+    ]
+
+
+def test_the_killed_workers_turn_is_closed_and_the_session_taken_over(told: Told) -> None:
+    session = told.client.session(IN_STEPS)
+    assert foldlog.TurnEnd(6, "interrupted") in bodies(told, IN_STEPS)
+    assert not session.plan_recovery().interrupted
+    assert session.info().writer_epoch == 2
+
+
+def test_no_call_of_any_session_is_left_unresolved(told: Told) -> None:
+    assert list(told.client.unresolved_calls()) == []
+
+
+def test_the_call_that_was_made_again_had_its_effect_once(told: Told) -> None:
+    calls = [body for body in bodies(told, IN_STEPS) if isinstance(body, foldlog.ToolCallState)]
+    emails = [call for call in calls if call.name == "send_email" and call.idempotency_key]
+    assert len(emails) == 2
+    sent = (told.folder / "outbox").read_text().splitlines()
+    assert sent == list({call.idempotency_key for call in emails})
+
+
+def test_each_step_has_a_record_of_its_request(told: Told) -> None:
+    events = list(told.client.session(IN_STEPS).events())
+    steps = [event.seq for event in events if isinstance(event.body, foldlog.StepStart)]
+    assert [each.step_seq for each in records(told) if each.one_shot is None] == steps
+    assert len(steps) > 15
+
+
+def test_every_recorded_request_is_made_again_from_the_stored_rows(told: Told) -> None:
+    found = told.client.session(IN_STEPS).verify_requests()
+    assert found.ok
+    assert found.verified_count == len(records(told)) - 1
+    assert found.skipped_count == 1  # the summary, which is no step
+
+
+def test_every_provider_body_comes_out_again(told: Told) -> None:
+    session = told.client.session(IN_STEPS)
+    for record in records(told):
+        if record.one_shot is None:
+            built = session.build_request(step_seq=record.step_seq, independent=True)
+            request = openai_chat.to_request(Converted.of(built.messages, built.header))
+            body = json.dumps(request, ensure_ascii=False).encode()
+            assert sha256(body).digest() == record.body_sha256
+
+
+def test_the_one_cache_break_is_the_compactions(told: Told) -> None:
+    session = told.client.session(IN_STEPS)
+    (found,) = session.cache_breaks()
+    (compaction,) = (event.seq for event in session.events() if event.replace)
+    assert (found.kind, found.cause_seq) == (foldlog.ChangeKind.REPLACE, compaction)
+    assert found.lost_messages == found.previous_messages
+    assert f"{found.lost_bytes:,} bytes, about {found.lost_tokens:,} tokens" in told.text
+
+
+def test_the_attachments_are_stored_and_the_trimmed_result_is_whole_in_its_own(told: Told) -> None:
+    messages = told.client.session("research-agent-with-chart").messages()
+    contents = [each.message.content for each in messages]
+    parts = [part for content in contents if isinstance(content, tuple) for part in content]
+    named = [part for part in parts if isinstance(part, foldlog.AttachmentPart)]
+    table, image = (told.client.read_attachment(part.sha256) for part in named)
+    assert image.startswith(PNG)
+    results = [each.message.content for each in told.client.session("research-agent").messages()]
+    assert table.decode() in results
+
+
 def test_every_session_is_intact(told: Told) -> None:
     found = [told.client.session(info.session_id).verify() for info in told.client.list()]
-    assert len(found) >= 5
+    assert len(found) >= 9
     assert all(each.intact for each in found)
