@@ -138,6 +138,17 @@ def test_refusals_that_come_first_come_first(called: Calls) -> None:
         called.other("no-such-session").append(by_entry(result("s", "c"), 1))
 
 
+def test_of_several_faults_the_first_is_told(called: Calls) -> None:
+    trims = [by_entry(result(text, "c", name="f"), 1) for text in ("good", "stale")]
+    with refused("ENTRY_NOT_LIVE", seq=1):
+        called.append(*trims)
+    wrong = by_entry(result("s", "d", name="f"), 1)
+    with refused("INVALID_FIELD") as told:
+        called.append(wrong, trims[0])
+    assert list(told.fields or {}) == ["events[0].body.message.tool_call_id"]
+    assert called.surface() == [0, 1, 2]
+
+
 def test_a_trim_is_answered_once(called: Calls, trim: Address) -> None:
     def append(text: str) -> Any:
         return called.append(trim(result(text, "c", name="f"), 1), request_id="r")

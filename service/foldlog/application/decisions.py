@@ -341,7 +341,7 @@ class Placing:
         """Place one event and return its row. Raises the replace's typed errors."""
         seq = self._head.next_seq + index
         row = RowRef(self._head.id, self._head.version + 1 + index)
-        envelope = Envelope()
+        envelope = Envelope(header_texts=event.header_texts)
         range_ = None
         live = None
         if event.message is not None:
@@ -388,8 +388,6 @@ class Placing:
         if self._originals is None:
             self.trimmed.append(row)
             return None
-        if row not in self._originals:
-            raise InvalidFieldError.of("replace.trim", "only AppendEvents takes a trim")
         return self._originals[row]
 
     def _stand(
