@@ -62,7 +62,7 @@ class SessionApplication(Application[UUID]):
         self.settings = settings
         super().__init__()
         limits, tenant = settings.limits, DEFAULT_TENANT
-        reader = RowReader(store)
+        reader = RowReader(store, tenant)
         self._readers = Readers(settings.reader_threads, "reader")
         self._committer = Committer(store)
         self.objects = Attachments(store.objects, self._readers, settings, tenant)

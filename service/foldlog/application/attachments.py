@@ -235,6 +235,16 @@ class Attachments:
 
         return both
 
+    def keeping(self, contents: Sequence[bytes], prepare: Prepare | None) -> Prepare:
+        """Return what a write that names texts of the service's own is to prepare."""
+
+        async def both(lane: Lane) -> Any:
+            for content in contents:
+                await self.put_bytes(content)
+            return None if prepare is None else await prepare(lane)
+
+        return both
+
     async def _run(self, function: Callable[..., Any], *args: Any) -> Any:
         def translating() -> Any:
             with as_ours():

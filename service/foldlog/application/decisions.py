@@ -183,6 +183,7 @@ def fork(
     origin = origin_of(session_id, key, origins.segments)
     origin.turns.CopyFrom(turns_to(origins.turns))
     origin.whole_from_seq = origins.whole_from_seq
+    origin.unanswered_call_ids.extend(origins.cut.unanswered_call_ids)
     if origins.dropped_from_seq is not None:
         origin.dropped_from_seq = origins.dropped_from_seq
     head.key, head.chain, head.next_seq = key, origins.chain, origins.at_seq + 1
@@ -270,13 +271,14 @@ def rewind(
     require_session(head, session_id)
     require_guard(head, guard)
     body = pb.EventBody(rewind=pb.Rewind(to_seq=to_seq)).SerializeToString()
-    envelope = Envelope(turns=turns_to(target.turns))
+    cut = cut_of(target)
+    envelope = Envelope(turns=turns_to(target.turns), unanswered_call_ids=cut.unanswered_call_ids)
     spec = RowSpec(Session.Event, body, EventType.REWIND, envelope=envelope)
     seq = head.next_seq
     events = build(head, [spec], call.now_ns, call.request)
     row = RowRef(head.id, events[0].originator_version)
     passed = [Passed(seq, EventType.REWIND, row, rewind_to=to_seq)]
-    return Decided((seq, seq + 1, cut_of(target)), events, passed, target)
+    return Decided((seq, seq + 1, cut), events, passed, target)
 
 
 def append(

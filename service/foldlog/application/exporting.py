@@ -18,6 +18,7 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.message import DecodeError
 
+from foldlog.application.identity import shown_request_id
 from foldlog.application.incoming import TYPE_OF_KIND
 from foldlog.core.errors import InvalidFieldError
 from foldlog.core.event import SURFACE_TYPES, TYPE_OF_ROLE, EventType
@@ -71,8 +72,14 @@ def event_line(envelope: Envelope) -> bytes:
             "stop": envelope.replace.stop,
             "shadowed_seqs": list(envelope.replace.shadowed_seqs),
         }
-    if envelope.request_id and not envelope.request_id.startswith("~"):
-        fields["request_id"] = envelope.request_id
+    if shown_request_id(envelope.request_id):
+        fields["request"] = {
+            "id": envelope.request_id,
+            "digest": envelope.request_digest.hex(),
+            "rows": envelope.row_count,
+        }
+    elif envelope.noted_request_id:
+        fields["request_id"] = envelope.noted_request_id
     if envelope.HasField("request_mark"):
         fields["request_next_seq"] = envelope.request_mark.next_seq
     if envelope.dropped:
@@ -140,6 +147,20 @@ def parse_line(encoded: bytes, number: int) -> dict[str, Any]:
     return fields
 
 
+def judge_header(fields: Mapping[str, Any]) -> None:
+    """Raise InvalidFieldError unless a file's first line has what it must, in form."""
+    for name in ("session_id", "metadata_json"):
+        _text(fields, name, "line 1")
+    labels = fields.get("labels", {})
+    if not isinstance(labels, Mapping):
+        raise InvalidFieldError.of("line 1.labels", "an object is required")
+    for name in labels:
+        _text({"key": name}, "key", "line 1.labels")
+        _text(labels, name, "line 1.labels")
+    if "whole_from_seq" in fields:
+        _integer(fields, "whole_from_seq", "line 1")
+
+
 def event_from(fields: Mapping[str, Any], number: int) -> RawEvent:
     """Return the event of a line. Raises InvalidFieldError naming the line and the field."""
     path = f"line {number}"
@@ -149,23 +170,45 @@ def event_from(fields: Mapping[str, Any], number: int) -> RawEvent:
             event.time.seconds, event.time.nanos = time_from(fields["time"])
         except ValueError as error:
             raise InvalidFieldError.of(f"{path}.time", str(error)) from None
-    if fields.get("dropped"):
+    if _flag(fields, "dropped", path):
         event.dropped = True
         event.type = _type(fields, path)  # type: ignore[assignment]
     else:
         event.body = _body(fields, path)
         _require_type(fields, event.body, path)
     replace = fields.get("replace")
-    if isinstance(replace, Mapping):
+    if replace is not None and not isinstance(replace, Mapping):
+        raise InvalidFieldError.of(f"{path}.replace", "an object is required")
+    if replace is not None:
         event.replace.start = _integer(replace, "start", f"{path}.replace")
         event.replace.stop = _integer(replace, "stop", f"{path}.replace")
     position = event.replace.start if event.HasField("replace") else event.seq
     if fields.get("position", position) != position:
         raise InvalidFieldError.of(f"{path}.position", f"the event stands at {position}")
     event.request_id = _text(fields, "request_id", path)
+    if "request" in fields:
+        _take_request(event, fields["request"], f"{path}.request")
     if "request_next_seq" in fields:
         event.request_next_seq = _integer(fields, "request_next_seq", path)
     return event
+
+
+def _take_request(event: RawEvent, request: object, path: str) -> None:
+    if not isinstance(request, Mapping):
+        raise InvalidFieldError.of(path, "an object is required")
+    event.request_id = _text(request, "id", path)
+    event.request_row_count = _integer(request, "rows", path)
+    try:
+        event.request_digest = bytes.fromhex(_text(request, "digest", path))
+    except ValueError:
+        raise InvalidFieldError.of(f"{path}.digest", "hexadecimal digits are required") from None
+
+
+def _flag(fields: Mapping[str, Any], name: str, path: str) -> bool:
+    value = fields.get(name, False)
+    if not isinstance(value, bool):
+        raise InvalidFieldError.of(f"{path}.{name}", "true or false is required")
+    return value
 
 
 def _integer(fields: Mapping[str, Any], name: str, path: str) -> int:

@@ -12,11 +12,13 @@ from foldlog.application.fold import EventRef, Passed, RowRef
 from foldlog.application.incoming import judge_header, require_size
 from foldlog.application.lane import Decided, Lane, Write
 from foldlog.application.reading import Reading
+from foldlog.application.texts import cut
 from foldlog.application.writing import Writing
 from foldlog.codec import header_from_proto
 from foldlog.core.errors import InvalidFieldError, TooLargeError
 from foldlog.core.event import EventType
 from foldlog.core.header import HeaderReason, reason_to_write
+from foldlog.internal.v1.storage_pb2 import Envelope
 from foldlog.settings import Limits
 from foldlog.v1.event_pb2 import EventBody, RequestHeader
 
@@ -115,8 +117,15 @@ class Headers:
             request_id, b"record_header", content, b"skip" if skip_unchanged else b""
         )
 
+        found = cut(header_body(header, HeaderReason.UNSPECIFIED))
+
         async def prepare(lane: Lane) -> InForce:
             decisions.require_session(await lane.refresh(), session_id)
+            in_force = await self.in_force(lane)
+            if found is None or owed(lane.head, in_force.header, header, skip_unchanged) is None:
+                return in_force
+            for content in found.contents:
+                await lane.services.objects.put_bytes(content)
             return await self.in_force(lane)
 
         def decide(head: Session, in_force: InForce) -> Decided:
@@ -127,9 +136,8 @@ class Headers:
                 assert in_force.place is not None
                 return Decided(Recorded(None, in_force.place.seq, head.next_seq))
             decisions.require_guard(head, guard)
-            spec = RowSpec(Session.Event, header_body(header, reason), EventType.REQUEST_HEADER)
             call = self._writing.call(request)
-            events = build(head, [spec], call.now_ns, request)
+            events = build(head, [_row(header_body(header, reason))], call.now_ns, request)
             seq = events[0].envelope.seq
             row = RowRef(head.id, events[0].originator_version)
             passed = [Passed(seq, EventType.REQUEST_HEADER, row)]
@@ -162,6 +170,13 @@ def owed(
         and not epoch_has_header,
         skip_unchanged=skip_unchanged,
     )
+
+
+def _row(body: bytes) -> RowSpec:
+    found = cut(body)
+    envelope = Envelope(header_texts=None if found is None else found.texts)
+    body = body if found is None else found.body
+    return RowSpec(Session.Event, body, EventType.REQUEST_HEADER, envelope=envelope)
 
 
 def header_body(header: RequestHeader, reason: HeaderReason) -> bytes:

@@ -6,6 +6,12 @@ from uuid import UUID, uuid5
 
 NAMESPACE = UUID("5d0f6f2e-2f8c-5a59-9c4e-6f1f0a3c8f11")
 DEFAULT_TENANT = "default"
+SERVER_MADE = "\0"  # begins a request id that the service made: a client's has no NUL
+
+
+def shown_request_id(request_id: str) -> str:
+    """Return a request id as callers see it: none where the service made it."""
+    return "" if request_id.startswith(SERVER_MADE) else request_id
 
 
 def aggregate_id(tenant: str, session_id: str) -> UUID:

@@ -22,6 +22,7 @@ from foldlog.core.validation import (
     validate_message,
 )
 from foldlog.internal.v1.raw_pb2 import RawNewEvent
+from foldlog.internal.v1.storage_pb2 import HeaderTexts
 from foldlog.settings import Limits
 from foldlog.v1.event_pb2 import EventBody, HeaderReason, Replace, RequestHeader, SentRequest
 
@@ -50,7 +51,10 @@ class ByEntries:
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """An event to append. `message` is set on surface events, `rewind_to` on rewinds."""
+    """An event to append. `message` is set on surface events, `rewind_to` on rewinds.
+
+    `header_texts` is set on a header whose body lacks its large texts.
+    """
 
     type: EventType
     body: bytes
@@ -59,6 +63,7 @@ class Incoming:
     allow_empty: bool = False
     message: Message | None = None
     rewind_to: int | None = None
+    header_texts: HeaderTexts | None = None
     trim: bool = False
 
 
@@ -187,6 +192,8 @@ def _judge_one_shot(sent: SentRequest, limits: Limits) -> None:
 def _judged_message(body: EventBody, limits: Limits) -> tuple[EventType, Message | None]:
     message = message_from_proto(body.message)
     _within("message", validate_message, message, max_json_depth=limits.json_depth)
+    if body.message.HasField("create_time"):
+        time_of(body.message.create_time, "message.create_time")
     return TYPE_OF_ROLE[Role(message.role)], message
 
 

@@ -107,11 +107,6 @@ class Services:
         return self.store.dialect == "sqlite"
 
 
-def matches(answered: Answered, request: RequestKey) -> bool:
-    """Return whether a request asks for what was answered; a restored one does not tell."""
-    return not answered.digest or answered.digest == request.digest
-
-
 class Lane:
     """One session in this process."""
 
@@ -254,7 +249,7 @@ class Lane:
         Raises RequestIdReusedError if it was another.
         """
         found = self.head.requests.get(request.request_id) or await self._find(request.request_id)
-        if found is not None and not matches(found, request):
+        if found is not None and found.digest != request.digest:
             raise RequestIdReusedError(request_id=request.request_id)
         return found
 
@@ -364,6 +359,8 @@ class Lane:
             if event.originator_version == self.head.version + 1:
                 event.mutate(self.head)
                 self.tail.append((event.originator_version, event.TOPIC, event.envelope))
+                if event.envelope.HasField("header_texts"):
+                    self.tail.clear()  # who watches is to see it whole, as the reader gives it
         if self.head.version == version:
             return  # read back from the store already
         self._opened = None

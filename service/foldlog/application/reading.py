@@ -11,6 +11,7 @@ from foldlog.application.bodies import Bodies, message_of
 from foldlog.application.domain import Segment, Session
 from foldlog.application.fold import EventRef, Fold, Live, Marks, RowRef
 from foldlog.application.history import spans_of
+from foldlog.application.identity import shown_request_id
 from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import Lanes
 from foldlog.application.rows import Row, header_of, request_next_seq
@@ -223,7 +224,7 @@ class Reading:
             after = reader.version_up_to(span, from_seq - 1)
             for row in reader.walk(spans, index, after):
                 if row.is_event and row.envelope.seq >= from_seq:
-                    yield _as_seen(row.sound(), spans)
+                    yield _as_seen(reader.whole(row.sound()), spans)
             return
 
     async def lineage(self, session_id: str) -> tuple[list[tuple[str, int]], int]:
@@ -297,6 +298,10 @@ def _require_whole(fold: Fold, head: Session) -> None:
 def _as_seen(row: Row, spans: Sequence[Segment]) -> Envelope:
     """Return an event as a session sees it: without its body only if it dropped it itself."""
     envelope = row.envelope
+    if row.ref.aggregate_id != spans[-1].aggregate_id and envelope.request_id:
+        # Its call was made to an ancestor: no call to this session is a retry of it.
+        envelope.noted_request_id = shown_request_id(envelope.request_id)
+        envelope.request_id = ""
     if envelope.HasField("request_mark"):
         envelope.request_mark.next_seq = request_next_seq(row, spans)
     if envelope.dropped and row.ref.aggregate_id == spans[-1].aggregate_id:

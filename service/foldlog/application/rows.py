@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError
 from foldlog.application.domain import Segment, Session
 from foldlog.application.fold import Live, Passed, RowRef
 from foldlog.application.seal import commitment
+from foldlog.application.texts import TextLostError, Texts, whole
 from foldlog.codec import message_from_proto
 from foldlog.core.digest import message_digest
 from foldlog.core.errors import EventCorruptError
@@ -129,7 +130,7 @@ def header_of(row: Row, reader: RowReader) -> RequestHeader:
 
     Raises EventCorruptError for a reason that no release wrote.
     """
-    header = EventBody.FromString(row.envelope.body).request_header
+    header = EventBody.FromString(reader.whole(row).envelope.body).request_header
     if header.reason not in HeaderReason.values():
         session_id, _ = reader.origin(row.ref.aggregate_id)
         damage = f"its header has the unknown reason {header.reason}"
@@ -163,9 +164,10 @@ class RowReader:
     Blocking: called on reader threads.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, tenant: str) -> None:
         self._store = store
         self._recorder = store.recorder
+        self.texts = Texts(store.objects, tenant)
         self._origins: dict[UUID, tuple[str, bytes]] = {}
 
     def origin(self, aggregate_id: UUID) -> tuple[str, bytes]:
@@ -212,6 +214,26 @@ class RowReader:
             session_id=session_id, seq=envelope.seq, damage="it does not match its commitment"
         )
         return Row(ref, stored.topic, envelope, damage)
+
+    def whole(self, row: Row) -> Row:
+        """Return a row as its event was sent: a header with the large texts that it refers to.
+
+        Raises EventCorruptError if one of them is lost.
+        """
+        if not row.envelope.HasField("header_texts"):
+            return row
+        envelope = Envelope()
+        envelope.CopyFrom(row.sound().envelope)
+        envelope.ClearField("header_texts")
+        try:
+            envelope.body = whole(envelope.body, row.envelope.header_texts, self.texts.get)
+        except TextLostError as error:
+            session_id, _ = self.origin(row.ref.aggregate_id)
+            damage = "a text of its header is lost or damaged"
+            raise EventCorruptError(
+                session_id=session_id, seq=envelope.seq, damage=damage
+            ) from error
+        return replace(row, envelope=envelope)
 
     def page(
         self, aggregate_id: UUID, after: int, to: int | None = None, limit: int = PAGE

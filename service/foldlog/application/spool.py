@@ -10,11 +10,12 @@ from foldlog.application.attachments import Attachments, Named, named_in
 from foldlog.application.fold import Fold, Live, Passed, RowRef
 from foldlog.application.incoming import judged_body, time_of
 from foldlog.application.rows import live_of
+from foldlog.application.texts import cut
 from foldlog.codec import message_from_proto
 from foldlog.core.active import active_path
 from foldlog.core.errors import AttachmentNotFoundError, InvalidFieldError, TooLargeError
 from foldlog.core.event import SURFACE_TYPES, EventType, PositionRange, Record
-from foldlog.core.validation import validate_replace
+from foldlog.core.validation import validate_replace, validate_request_id
 from foldlog.internal.v1.raw_pb2 import RawEvent
 from foldlog.settings import Limits
 from foldlog.v1.event_pb2 import EventBody
@@ -25,20 +26,23 @@ MEMORY_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Spooled:
-    """An event read back from a spool. `request_rows` is how many events its call had."""
+    """An event read back from a spool."""
 
     event: RawEvent
     type: int
-    request_rows: int
 
 
 class Spool:
-    """Judges and keeps events, ascending by seq. Blocking."""
+    """Judges and keeps events, ascending by seq. Blocking.
 
-    def __init__(self, limits: Limits) -> None:
+    `keep_text` is given the large texts of headers, which their rows are to refer to.
+    """
+
+    def __init__(self, limits: Limits, keep_text: Callable[[bytes], None]) -> None:
         self._limits = limits
+        self._keep_text = keep_text
         self._file = tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES)  # noqa: SIM115 - closed by us
-        self._request_starts: list[int] = []
+        self.begins_with_request = False
         self._request_ids: set[str] = set()
         self._size = 0
         self._named: list[Named] = []
@@ -48,11 +52,6 @@ class Spool:
         self.last_seq = -1
         self.has_replaces = False
         self.dropped: list[int] = []
-
-    @property
-    def begins_with_request(self) -> bool:
-        """Whether the first event carries a request id of its own."""
-        return self._request_starts[:1] == [0]
 
     def close(self) -> None:
         """Forget the events."""
@@ -89,6 +88,9 @@ class Spool:
             time_of(event.time, f"{path}.time")
         if event.HasField("request_next_seq"):
             _judge_mark(event, type_, path)
+        if type_ == EventType.REQUEST_HEADER and (found := cut(event.body)) is not None:
+            for content in found.contents:
+                self._keep_text(content)
         self._note_request(event, path)
         self._write(event, type_)
         if self.count == 1:
@@ -97,7 +99,10 @@ class Spool:
 
     def _judged_type(self, event: RawEvent, path: str) -> int:
         if not event.dropped:
-            _, type_, message = judged_body(event.body, path, self._limits)
+            body, type_, message = judged_body(event.body, path, self._limits)
+            if type_ is EventType.REWIND and not -1 <= body.rewind.to_seq < event.seq:
+                wrong = f"{body.rewind.to_seq} is not within -1 and the event's own seq"
+                raise InvalidFieldError.of(f"{path}.body.rewind.to_seq", wrong)
             if message is not None:
                 self._named.extend(named_in(message, f"{path}.body.message"))
             return type_
@@ -116,12 +121,16 @@ class Spool:
         self.has_replaces = True
 
     def _note_request(self, event: RawEvent, path: str) -> None:
-        if not event.request_id:
+        if not event.request_digest:
             return
+        if not event.request_id or event.request_row_count < 1:
+            wrong = "a request id and a count of at least 1 are required with it"
+            raise InvalidFieldError.of(f"{path}.request_digest", wrong)
+        validate_request_id(event.request_id, self._limits.request_id_bytes)
         if event.request_id in self._request_ids:
             raise InvalidFieldError.of(f"{path}.request_id", "it stands on an earlier event too")
         self._request_ids.add(event.request_id)
-        self._request_starts.append(self.count)
+        self.begins_with_request = self.begins_with_request or not self.count
 
     def _write(self, event: RawEvent, type_: int) -> None:
         encoded = event.SerializeToString()
@@ -135,16 +144,10 @@ class Spool:
 
     def __iter__(self) -> Iterator[Spooled]:
         self._file.seek(0)
-        starts = iter([*self._request_starts, self.count])
-        start = next(starts)
-        for index in range(self.count):
+        for _ in range(self.count):
             head = self._file.read(8)
             event = RawEvent.FromString(self._file.read(int.from_bytes(head[4:])))
-            rows = 0
-            if index == start:
-                start = next(starts, self.count)
-                rows = start - index
-            yield Spooled(event, int.from_bytes(head[:4]), rows)
+            yield Spooled(event, int.from_bytes(head[:4]))
 
 
 def _judge_mark(event: RawEvent, type_: int, path: str) -> None:
@@ -181,6 +184,14 @@ class Rehearsal:
             return self._fold.take(passed), self._fold
         self._fold = self._rewound()
         return [], self._fold
+
+    def require_whole(self) -> None:
+        """Raise InvalidFieldError if an event that was dropped is on the surface after all."""
+        gone = next((live for live in self._fold.surface if not live.digest), None)
+        if gone is not None:
+            raise InvalidFieldError.of(
+                "events.dropped", f"event {gone.seq} was dropped, and nothing shadows or undoes it"
+            )
 
     def _live(self, spooled: Spooled, position: int, row: RowRef) -> Live | None:
         if spooled.type not in SURFACE_TYPES:

@@ -22,6 +22,7 @@ from foldlog.application.lane import Decided, Lane, Services, Write
 from foldlog.application.reading import Reading
 from foldlog.application.requests import Built, Requests, State
 from foldlog.application.rows import Row, request_next_seq
+from foldlog.application.texts import cut_headers
 from foldlog.application.trimming import Ground, ground_of
 from foldlog.application.writing import Writing
 from foldlog.core.errors import (
@@ -183,7 +184,8 @@ class Steps:
     ) -> Prepared:
         head, fold, previous = lane.head, ground.fold.sound(), ground.fold.step
         placing = Placing(head, fold, False, ground.originals)
-        specs = _placed_rows(placing, batch)
+        cut, contents = cut_headers(batch)
+        specs = _placed_rows(placing, cut)
         after = fold.copy()
         for passed in placing.passed:
             after.take(passed)
@@ -202,6 +204,8 @@ class Steps:
             for passed, event in zip(placing.passed, batch, strict=True)
             if event.message is not None
         }
+        for content in contents:
+            await self._services.objects.put_bytes(content)
         hashed, extends = await self._hashed(lane, previous, state, new)
         specs[0].envelope.request_mark.CopyFrom(
             RequestMark(

@@ -28,6 +28,7 @@ from foldlog.application.lanes import Lanes
 from foldlog.application.mapper import stored_row
 from foldlog.application.reading import Reading
 from foldlog.application.spool import Rehearsal, Spool, Spooled
+from foldlog.application.texts import cut
 from foldlog.application.writing import Writing
 from foldlog.core.errors import (
     InvalidFieldError,
@@ -109,14 +110,7 @@ class File:
     def _begin(self, fields: dict[str, Any]) -> None:
         if fields.get("foldlog_export") != exporting.FORMAT:
             raise InvalidFieldError.of("line 1", "it is not the header of a Foldlog export")
-        labels = fields.get("labels", {})
-        texts = [fields.get("session_id"), fields.get("metadata_json", "")]
-        if isinstance(labels, dict):
-            texts += labels.values()
-        if not isinstance(labels, dict) or not all(isinstance(text, str) for text in texts):
-            raise InvalidFieldError.of(
-                "line 1", "session_id, labels and metadata_json are to be texts"
-            )
+        exporting.judge_header(fields)
         self.header = fields
 
     @property
@@ -176,7 +170,7 @@ class Transfer:
     ) -> tuple[int, int]:
         """Put events under their seqs and return (count, next_seq)."""
         self._writing.judge_session_id(session_id)
-        spool = Spool(self._limits)
+        spool = Spool(self._limits, self._services.history.reader.texts.put)
         try:
             content = await self._spool(spool, batches)
             request = self._writing.request(request_id, b"restore", content)
@@ -194,6 +188,7 @@ class Transfer:
                 rehearsal = self._rehearsal(spool, fold, base)
                 for spooled in spool:
                     yield _spec(head, spooled, rehearsal)
+                rehearsal.require_whole()
 
             row_count = spool.count + spool.begins_with_request
             write = self._bulk_write(request, row_count, check, specs)
@@ -292,7 +287,8 @@ class Transfer:
     ) -> tuple[Session, int]:
         """Make a session from a file and return (its head, how many events it has)."""
         objects = self._services.objects
-        file = File(Spool(self._limits), AttachmentsIn(objects))
+        spool = Spool(self._limits, self._services.history.reader.texts.put)
+        file = File(spool, AttachmentsIn(objects))
         try:
             digest = _Content()
             async for part in data:
@@ -340,6 +336,7 @@ class Transfer:
             rehearsal = self._rehearsal(file.spool, fold, base)
             for spooled in file.spool:
                 yield _spec(head, spooled, rehearsal)
+            rehearsal.require_whole()
             yield from _closing(head, file)
 
         # The rows beside the events: the first one, and one more if the file needs it.
@@ -361,8 +358,10 @@ def _closing(head: Session, file: File) -> Iterator[RowSpec]:
     if not isinstance(next_seq, int) or not head.next_seq <= next_seq < 2**62:
         raise InvalidFieldError.of(f"line {file.lines}.next_seq", "it is below the events'")
     whole = header.get("whole_from_seq", 0)
+    if whole > next_seq:
+        raise InvalidFieldError.of("line 1.whole_from_seq", f"{whole} is above {next_seq}")
     dropped = pb.HistoryDroppedFact(
-        whole_from_seq=whole if isinstance(whole, int) else 0,
+        whole_from_seq=whole,
         dropped=decisions.seq_ranges(file.spool.dropped),
     )
     stored = StoredFact(fact=pb.Fact(history_dropped=dropped))
@@ -382,12 +381,19 @@ def _spec(head: Session, spooled: Spooled, rehearsal: Rehearsal) -> RowSpec:
         envelope.turns.CopyFrom(turns_to(fold.turns))
     if event.HasField("request_next_seq"):
         envelope.request_mark.next_seq = event.request_next_seq
-    if event.request_id:
-        envelope.request_id, envelope.row_count = event.request_id, spooled.request_rows
+    if event.request_digest:
+        envelope.request_id, envelope.row_count = event.request_id, event.request_row_count
+        envelope.request_digest = event.request_digest
+    else:
+        envelope.noted_request_id = event.request_id
     time_ = (event.time.seconds, event.time.nanos) if event.HasField("time") else None
+    body = event.body
+    if spooled.type == EventType.REQUEST_HEADER and (found := cut(body)) is not None:
+        body = found.body
+        envelope.header_texts.CopyFrom(found.texts)
     return RowSpec(
         Session.Event,
-        event.body,
+        body,
         spooled.type,
         seq=event.seq,
         time=time_,

@@ -126,7 +126,7 @@ class Watching:
                 continue
             reader = self._services.history.reader
             rows = await self._services.readers.run(
-                _take, reader.rows(lane.id, version, lane.head.version), BATCH
+                _take, map(reader.whole, reader.rows(lane.id, version, lane.head.version)), BATCH
             )
             for row in rows:
                 row.sound()
@@ -157,7 +157,7 @@ class Watching:
         if after_cursor:
             if from_now:
                 raise InvalidFieldError.of("from_now", "it excludes after_cursor")
-            if not after_cursor.isdecimal() or len(after_cursor) > 19:
+            if not (after_cursor.isascii() and after_cursor.isdecimal()) or len(after_cursor) > 18:
                 raise InvalidFieldError.of("after_cursor", "it is no cursor of this feed")
             return int(after_cursor)
         if not from_now:
@@ -195,7 +195,7 @@ def _decoded(
 
 
 def _item(reader: RowReader, notification: Notification) -> FeedItem:
-    row = reader.decode(notification, -1).sound()
+    row = reader.whole(reader.decode(notification, -1).sound())
     session_id, _ = reader.origin(row.ref.aggregate_id)
     fact = None
     if not row.is_event:

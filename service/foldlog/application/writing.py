@@ -10,15 +10,16 @@ from uuid import uuid4
 
 from foldlog.application import decisions
 from foldlog.application.decisions import Appended, Call, Cut, Guard, Origins
-from foldlog.application.domain import Answered, RequestKey, Segment, Session
+from foldlog.application.domain import Answered, RequestKey, Segment, Session, turns_from
 from foldlog.application.fold import Fold
 from foldlog.application.history import spans_of
-from foldlog.application.identity import derived_session_id
+from foldlog.application.identity import SERVER_MADE, derived_session_id
 from foldlog.application.incoming import Incoming, content_digest, require_size
 from foldlog.application.lane import Decided, Lane, Services, Write
 from foldlog.application.lanes import Lanes
 from foldlog.application.rows import Row
 from foldlog.application.seal import GENESIS
+from foldlog.application.texts import cut_headers
 from foldlog.application.trimming import Ground, ground_of
 from foldlog.core.canonical import check_free_json
 from foldlog.core.errors import HistoryDroppedError
@@ -48,7 +49,7 @@ class Writing:
         Without an id the service makes one, so that its own retries are known.
         """
         validate_request_id(request_id, self._limits.request_id_bytes)
-        return RequestKey(request_id or f"~{uuid4().hex}", content_digest(content))
+        return RequestKey(request_id or f"{SERVER_MADE}{uuid4().hex}", content_digest(content))
 
     def judge_session_id(self, session_id: str) -> None:
         """Raise InvalidFieldError or TooLargeError unless the id may name a session."""
@@ -184,6 +185,7 @@ class Writing:
         """Return the write that appends a batch."""
         self.judge_session_id(session_id)
         needs_fold = any(event.replace is not None for event in batch)
+        batch, contents = cut_headers(batch)
 
         async def ground(lane: Lane) -> Ground:
             return await ground_of(lane, batch)
@@ -205,7 +207,10 @@ class Writing:
             rows = await self.answered_rows(lane, answered)
             return decisions.appended_from([row.envelope for row in rows])
 
-        prepare = self._services.objects.preparing(batch, ground if needs_fold else None)
+        objects = self._services.objects
+        prepare = objects.preparing(batch, ground if needs_fold else None)
+        if contents and not validate_only:
+            prepare = objects.keeping(contents, prepare)
         return Write(request, decide, replay, prepare)
 
     async def rewind(
@@ -232,9 +237,10 @@ class Writing:
 
         async def replay(lane: Lane, answered: Answered) -> tuple[int, int, Cut]:
             (row,) = await self.answered_rows(lane, answered)
-            seq = row.envelope.seq
-            fold = await self._fold_at(lane, to_seq, "to_seq")
-            return seq, seq + 1, decisions.cut_of(fold)
+            envelope = row.envelope
+            turns = turns_from(envelope.turns)
+            cut = Cut(turns.open_turn_seq, tuple(envelope.unanswered_call_ids))
+            return envelope.seq, envelope.seq + 1, cut
 
         _, answer = await self._write(session_id, Write(request, decide, replay, prepare))
         seq, next_seq, cut = answer
@@ -270,10 +276,11 @@ class Writing:
                 head, self.call(request), child_id, origins, labels, metadata_json, key
             )
 
-        async def replay(lane: Lane, _: Answered) -> Cut:
-            head = await lane.refresh()
-            fold = await self._fold_at(lane, head.parent[1] if head.parent else -1, "at_seq")
-            return decisions.cut_of(fold)
+        async def replay(lane: Lane, answered: Answered) -> Cut:
+            (row,) = await self.answered_rows(lane, answered)
+            origin = StoredFact.FromString(row.envelope.body).origin
+            turns = turns_from(origin.turns)
+            return Cut(turns.open_turn_seq, tuple(origin.unanswered_call_ids))
 
         head, cut = await self._write(child_id, Write(request, decide, replay, prepare))
         await self._require_whole(child_id, session_id, head)

@@ -1,0 +1,136 @@
+"""Large texts of request headers: kept once, however many headers of whatever sessions have them.
+
+A stored header then lacks them and has their digests. Whoever reads a header gets it whole, byte
+for byte as it was sent.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from threading import Lock
+
+from foldlog.application.incoming import Incoming
+from foldlog.core.event import EventType
+from foldlog.internal.v1.storage_pb2 import HeaderTexts, ToolTexts
+from foldlog.persistence.errors import ObjectDamagedError
+from foldlog.persistence.objects import ObjectStore
+from foldlog.v1.event_pb2 import EventBody, RequestHeader
+
+LARGE_BYTES = 1024
+CACHE_BYTES = 16 * 1024 * 1024
+
+
+class TextLostError(Exception):
+    """A text of a header is not stored, or not as it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The body of a header without its large texts, what it refers to, and the texts."""
+
+    body: bytes
+    texts: HeaderTexts
+    contents: tuple[bytes, ...]
+
+
+def cut(body: bytes) -> Cut | None:
+    """Return a header's body without its large texts.
+
+    None if it has none, or if it could not be put together again byte for byte.
+    """
+    if len(body) < LARGE_BYTES:
+        return None
+    parsed = EventBody.FromString(body)
+    header, texts = parsed.request_header, HeaderTexts()
+    contents = []
+    prompt = header.system_prompt.encode()
+    if len(prompt) >= LARGE_BYTES:
+        texts.system_prompt_sha256 = sha256(prompt).digest()
+        contents.append(prompt)
+        header.ClearField("system_prompt")
+    tools = ToolTexts(tools_json=header.tools_json).SerializeToString(deterministic=True)
+    if len(tools) >= LARGE_BYTES:
+        texts.tools_sha256 = sha256(tools).digest()
+        contents.append(tools)
+        header.ClearField("tools_json")
+    rest = parsed.SerializeToString(deterministic=True)
+    known = {sha256(content).digest(): content for content in contents}
+    if not contents or whole(rest, texts, known.__getitem__) != body:
+        return None
+    return Cut(rest, texts, tuple(contents))
+
+
+def whole(body: bytes, texts: HeaderTexts, content: Callable[[bytes], bytes]) -> bytes:
+    """Return the body of a header with the texts it refers to."""
+    parsed = EventBody.FromString(body)
+    filled(parsed.request_header, texts, content)
+    return parsed.SerializeToString(deterministic=True)
+
+
+def filled(header: RequestHeader, texts: HeaderTexts, content: Callable[[bytes], bytes]) -> None:
+    """Give a header the texts it refers to."""
+    if texts.system_prompt_sha256:
+        header.system_prompt = content(texts.system_prompt_sha256).decode()
+    if texts.tools_sha256:
+        header.tools_json.extend(ToolTexts.FromString(content(texts.tools_sha256)).tools_json)
+
+
+def cut_headers(batch: Sequence[Incoming]) -> tuple[list[Incoming], list[bytes]]:
+    """Return a batch whose headers lack their large texts, and those, to be stored before it."""
+    made: list[Incoming] = []
+    contents: list[bytes] = []
+    for event in batch:
+        found = cut(event.body) if event.type is EventType.REQUEST_HEADER else None
+        if found is not None:
+            event = replace(event, body=found.body, header_texts=found.texts)
+            contents += found.contents
+        made.append(event)
+    return made, contents
+
+
+class Texts:
+    """Reads texts by their digests; the newest are kept. Blocking; any thread may call it."""
+
+    def __init__(self, objects: ObjectStore, tenant: str, max_bytes: int = CACHE_BYTES) -> None:
+        self._objects = objects
+        self._tenant = tenant
+        self._max_bytes = max_bytes
+        self._held: OrderedDict[bytes, bytes] = OrderedDict()
+        self._size = 0
+        self._lock = Lock()
+
+    def get(self, digest: bytes) -> bytes:
+        """Return a text. Raises TextLostError."""
+        with self._lock:
+            held = self._held.get(digest)
+        if held is None:
+            held = self._read(digest)
+            self._keep(digest, held)
+        return held
+
+    def _read(self, digest: bytes) -> bytes:
+        try:
+            opened = self._objects.open(self._tenant, digest)
+            if opened is None:
+                raise TextLostError
+            with opened:
+                return b"".join(opened.pieces(0, opened.stored.size_bytes))
+        except ObjectDamagedError as error:
+            raise TextLostError from error
+
+    def put(self, content: bytes) -> None:
+        """Store a text, if it is not stored yet."""
+        self._objects.put_bytes(self._tenant, content)
+
+    def _keep(self, digest: bytes, content: bytes) -> None:
+        with self._lock:
+            if digest in self._held:
+                return
+            self._held[digest] = content
+            self._size += len(content)
+            while self._size > self._max_bytes:
+                _, oldest = self._held.popitem(last=False)
+                self._size -= len(oldest)
