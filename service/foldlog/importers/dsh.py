@@ -152,4 +152,9 @@ def _envelope(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _without_content(held: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in held.items() if name != "content"}
+    """Return an object without its content, but for members of blocks the log has no word for."""
+    blocks = held.get("content")
+    rest = {name: value for name, value in held.items() if name != "content"}
+    if isinstance(blocks, list) and (unsaid := dsh_messages.unsaid(blocks)):
+        return {**rest, "content": unsaid}
+    return rest

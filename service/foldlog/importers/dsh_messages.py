@@ -41,6 +41,11 @@ REASONS: Final = {
     "resume": HeaderReason.RESUME,
     "change": HeaderReason.CHANGE,
 }
+# Members of blocks that become fields, where they are of this type. Other blocks stay whole.
+SAID: Final[Mapping[object, Mapping[str, type]]] = {
+    "tool-call": {"id": str, "name": str, "arguments": str},
+    "tool-result": {"toolCallId": str, "content": list, "isError": bool},
+}
 SURFACE_ROLES: Final = {"assistant/message": Role.ASSISTANT, "tool/result": Role.TOOL}
 USAGE: Final = {
     "inputTokens": "input_tokens",
@@ -50,6 +55,21 @@ USAGE: Final = {
     "reasoningTokens": "reasoning_tokens",
 }
 Data = Mapping[str, Any]
+
+
+def unsaid(blocks: list[Any]) -> dict[str, dict[str, Any]]:
+    """Return, by the index of their block, members that a message has no word for."""
+    found: dict[str, dict[str, Any]] = {}
+    for index, block in enumerate(blocks):
+        said = SAID.get(block.get("type")) if isinstance(block, Mapping) else None
+        if said is not None:
+            rest = {name: value for name, value in block.items() if not _is_said(name, value, said)}
+            found |= {str(index): rest} if rest else {}
+    return found
+
+
+def _is_said(name: str, value: object, said: Mapping[str, type]) -> bool:
+    return name == "type" or (name in said and isinstance(value, said[name]))
 
 
 def message_of(kind: str, data: Data) -> Message:

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import BinaryIO, Final
 
 from foldlog.client.client import Client
-from foldlog.core.errors import InvalidFieldError, SessionNotFoundError
+from foldlog.core.errors import InvalidFieldError, SessionNotFoundError, TooLargeError
 from foldlog.importers import export_file
 from foldlog.importers.errors import UnreadableFileError
 from foldlog.importers.export_file import Rendered
@@ -75,7 +75,7 @@ class Import:
                 session_id=session_id,
                 request_id=request_id or self._request_id(session_id),
             )
-        except InvalidFieldError as error:
+        except (InvalidFieldError, TooLargeError) as error:
             raise UnreadableFileError(self._renumbered(str(error))) from None
         return Outcome(made.session_id, made.next_seq or 0, self.report, was_there)
 

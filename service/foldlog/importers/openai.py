@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from typing import Final
 
 from foldlog.client.bodies import HeaderSnapshot
@@ -26,27 +26,36 @@ from foldlog.importers.times import ns_of_any
 
 NAME: Final = "openai"
 TIME_FIELDS: Final = ("created_at", "timestamp", "created")
+LINES_LOOKED_AT: Final = 50
 ANTHROPIC_BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking"})
 
 
 def read(source: Source, report: Report, options: Options) -> Imported:
     """Read a file of messages. They have no session id; times are kept where a message has one."""
     log = Log(NAME, report, options.salvage)
-    first = next(iter(source.lines()), None)
     if source.head(1024).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[":
         return Imported(_list(source, log))
-    if first is not None and is_row(first.data):
+    if _has_lines(Source(source.file)):
         return Imported(_lines(source, log))
     return Imported(_document(source, log))
 
 
-def is_row(data: bytes) -> bool:
-    """Return whether a line is a JSON object by itself and no whole request."""
+def _has_lines(source: Source) -> bool:
+    """Return whether a file is of JSON Lines, and not one document, which may be on one line."""
+    starts = islice((line.data for line in source.lines() if line.data.strip()), LINES_LOOKED_AT)
+    first = next(starts, b"")
+    if (value := _object(first)) is not None:
+        return not is_request(value) or any(True for _ in starts)
+    has_objects = any(_object(data) is not None for data in starts)
+    return has_objects and _object(source.whole()) is None
+
+
+def _object(data: bytes) -> dict[str, object] | None:
     try:
         value = parsed(data).value
     except ValueError:
-        return False
-    return isinstance(value, dict) and not is_request(value)
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def is_request(value: Mapping[str, object]) -> bool:
