@@ -146,7 +146,11 @@ def sketch(message: Message) -> Sketch:
     else:
         preview = None if content is None else f"[{len(content)} content parts]"
     calls = len(message.tool_calls)
-    return Sketch(message.role, preview, calls, message.tool_call_id, message.name)
+    return Sketch(message.role, preview, calls, _cut(message.tool_call_id), _cut(message.name))
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None else text[:PREVIEW_LENGTH]
 
 
 def check(

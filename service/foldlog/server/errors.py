@@ -12,9 +12,15 @@ from foldlog.codec import violation_to_proto
 from foldlog.core import errors
 from foldlog.core.errors import FoldlogError, InvalidFieldError, RequestNotDerivableError
 from foldlog.core.invariant import Violation
+from foldlog.v1 import check_pb2
 
 DOMAIN = "foldlog"
 DETAILS_KEY = "grpc-status-details-bin"
+
+# gRPC refuses trailers of 8 KiB and more, and with them the reason; in base64 these stay below.
+MESSAGE_BYTES = 400
+FACT_BYTES = 1_000
+VIOLATION_BYTES = 2_400
 
 _Code = grpc.StatusCode
 CODES: dict[type[FoldlogError], grpc.StatusCode] = {
@@ -59,7 +65,7 @@ RETRY_AFTER_S = {
 def status_of(error: FoldlogError) -> Status:
     """Return an error as google.rpc.Status with its details."""
     code: int = CODES[type(error)].value[0]
-    status = Status(code=code, message=str(error))
+    status = Status(code=code, message=cut(str(error), MESSAGE_BYTES))
     for detail in _details(error):
         packed = AnyMessage()
         packed.Pack(detail)
@@ -69,12 +75,16 @@ def status_of(error: FoldlogError) -> Status:
 
 def _details(error: FoldlogError) -> list[ProtoMessage]:
     details: list[ProtoMessage] = [
-        ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=error.metadata())
+        ErrorInfo(
+            reason=error.reason,
+            domain=DOMAIN,
+            metadata={name: cut(fact, FACT_BYTES) for name, fact in error.metadata().items()},
+        )
     ]
     if isinstance(error, InvalidFieldError):
         details.append(_bad_request(error))
     if isinstance(error, RequestNotDerivableError) and isinstance(error.violation, Violation):
-        details.append(violation_to_proto(error.violation))
+        details.append(bounded(violation_to_proto(error.violation)))
     if type(error) in RETRY_AFTER_S:
         retry = RetryInfo()
         retry.retry_delay.seconds = RETRY_AFTER_S[type(error)]
@@ -85,7 +95,40 @@ def _details(error: FoldlogError) -> list[ProtoMessage]:
 def _bad_request(error: InvalidFieldError) -> BadRequest:
     return BadRequest(
         field_violations=[
-            BadRequest.FieldViolation(field=field, description=wrong)
-            for field, wrong in error.fields.items()
+            BadRequest.FieldViolation(
+                field=cut(field, MESSAGE_BYTES), description=cut(wrong, MESSAGE_BYTES)
+            )
+            for field, wrong in list(error.fields.items())[:4]
         ]
     )
+
+
+def cut(text: str, max_bytes: int) -> str:
+    """Return as much of the beginning of a text as fits; of lines, such as ids, whole ones."""
+    encoded = text.encode()
+    if len(encoded) <= max_bytes:
+        return text
+    kept = encoded[:max_bytes].decode(errors="ignore")
+    return kept.rpartition("\n")[0] or kept
+
+
+def bounded(violation: check_pb2.Violation) -> check_pb2.Violation:
+    """Return a violation that fits into a status: with shorter, then with fewer sketches."""
+    if violation.HasField("tool_call_id"):
+        violation.tool_call_id = cut(violation.tool_call_id, MESSAGE_BYTES)
+    for max_bytes in (80, 20, 4):
+        if violation.ByteSize() <= VIOLATION_BYTES:
+            return violation
+        for sketch in (*violation.extra, *violation.missing):
+            _shorten(sketch, max_bytes)
+    del violation.extra[1:], violation.missing[1:]
+    return violation
+
+
+def _shorten(sketch: check_pb2.Sketch, max_bytes: int) -> None:
+    if sketch.HasField("preview"):
+        sketch.preview = cut(sketch.preview, max_bytes)
+    if sketch.HasField("tool_call_id"):
+        sketch.tool_call_id = cut(sketch.tool_call_id, max_bytes)
+    if sketch.HasField("name"):
+        sketch.name = cut(sketch.name, max_bytes)

@@ -402,7 +402,7 @@ def page_size(asked: int, default: int, most: int) -> int:
 
 def seq_of_token(token: str) -> int:
     """Return the seq that a page token is. Raises InvalidFieldError for what is none."""
-    if not token.isdecimal() or len(token) > 19:
+    if not (token.isascii() and token.isdecimal()) or len(token) > 18:
         raise InvalidFieldError.of("page_token", "it is no token of this listing")
     return int(token)
 

@@ -905,6 +905,8 @@ class Event(_message.Message):
     DROPPED_FIELD_NUMBER: _builtins.int
     CHAIN_FIELD_NUMBER: _builtins.int
     REQUEST_NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    REQUEST_DIGEST_FIELD_NUMBER: _builtins.int
+    REQUEST_ROW_COUNT_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
     """Output only. The event's number in its session, from 0."""
     type: Global___EventType.ValueType
@@ -925,6 +927,12 @@ class Event(_message.Message):
     """On a step_start: the next_seq its request is built at, the one after the call that wrote it.
     Restores keep it; unset there means the seq after the event's own.
     """
+    request_digest: _builtins.bytes
+    """With request_id, on an event of the session's own: what the call asked for, as a digest. A restore
+    with it knows a retry of that call; one without it keeps the request id for people only.
+    """
+    request_row_count: _builtins.int
+    """With request_digest: how many events and facts the call wrote."""
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
         """When it happened."""
@@ -952,10 +960,12 @@ class Event(_message.Message):
         dropped: _builtins.bool = ...,
         chain: _builtins.bytes = ...,
         request_next_seq: _builtins.int | None = ...,
+        request_digest: _builtins.bytes = ...,
+        request_row_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "_request_next_seq", b"_request_next_seq", "_state_seq", b"_state_seq", "body", b"body", "position", b"position", "replace", b"replace", "request_next_seq", b"request_next_seq", "state_seq", b"state_seq", "time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "_request_next_seq", b"_request_next_seq", "_state_seq", b"_state_seq", "body", b"body", "chain", b"chain", "dropped", b"dropped", "position", b"position", "replace", b"replace", "request_id", b"request_id", "request_next_seq", b"request_next_seq", "seq", b"seq", "state", b"state", "state_seq", b"state_seq", "time", b"time", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_position", b"_position", "_request_next_seq", b"_request_next_seq", "_state_seq", b"_state_seq", "body", b"body", "chain", b"chain", "dropped", b"dropped", "position", b"position", "replace", b"replace", "request_digest", b"request_digest", "request_id", b"request_id", "request_next_seq", b"request_next_seq", "request_row_count", b"request_row_count", "seq", b"seq", "state", b"state", "state_seq", b"state_seq", "time", b"time", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__position: _TypeAlias = _typing.Literal["position"]  # noqa: Y015
     _WhichOneofArgType__position: _TypeAlias = _typing.Literal["_position", b"_position"]  # noqa: Y015

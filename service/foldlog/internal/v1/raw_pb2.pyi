@@ -273,6 +273,8 @@ class RawEvent(_message.Message):
     DROPPED_FIELD_NUMBER: _builtins.int
     CHAIN_FIELD_NUMBER: _builtins.int
     REQUEST_NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    REQUEST_DIGEST_FIELD_NUMBER: _builtins.int
+    REQUEST_ROW_COUNT_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
     """As in the twin."""
     type: _event_pb2.EventType.ValueType
@@ -292,6 +294,10 @@ class RawEvent(_message.Message):
     chain: _builtins.bytes
     """As in the twin."""
     request_next_seq: _builtins.int
+    """As in the twin."""
+    request_digest: _builtins.bytes
+    """As in the twin."""
+    request_row_count: _builtins.int
     """As in the twin."""
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
@@ -316,10 +322,12 @@ class RawEvent(_message.Message):
         dropped: _builtins.bool = ...,
         chain: _builtins.bytes = ...,
         request_next_seq: _builtins.int | None = ...,
+        request_digest: _builtins.bytes = ...,
+        request_row_count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_body", b"_body", "_position", b"_position", "_request_next_seq", b"_request_next_seq", "_state_seq", b"_state_seq", "body", b"body", "position", b"position", "replace", b"replace", "request_next_seq", b"request_next_seq", "state_seq", b"state_seq", "time", b"time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_body", b"_body", "_position", b"_position", "_request_next_seq", b"_request_next_seq", "_state_seq", b"_state_seq", "body", b"body", "chain", b"chain", "dropped", b"dropped", "position", b"position", "replace", b"replace", "request_id", b"request_id", "request_next_seq", b"request_next_seq", "seq", b"seq", "state", b"state", "state_seq", b"state_seq", "time", b"time", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_body", b"_body", "_position", b"_position", "_request_next_seq", b"_request_next_seq", "_state_seq", b"_state_seq", "body", b"body", "chain", b"chain", "dropped", b"dropped", "position", b"position", "replace", b"replace", "request_digest", b"request_digest", "request_id", b"request_id", "request_next_seq", b"request_next_seq", "request_row_count", b"request_row_count", "seq", b"seq", "state", b"state", "state_seq", b"state_seq", "time", b"time", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__body: _TypeAlias = _typing.Literal["body"]  # noqa: Y015
     _WhichOneofArgType__body: _TypeAlias = _typing.Literal["_body", b"_body"]  # noqa: Y015

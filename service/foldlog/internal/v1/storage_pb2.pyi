@@ -43,6 +43,7 @@ class Envelope(_message.Message):
     UNANSWERED_CALL_IDS_FIELD_NUMBER: _builtins.int
     HEADER_TEXTS_FIELD_NUMBER: _builtins.int
     REQUEST_MARK_FIELD_NUMBER: _builtins.int
+    NOTED_REQUEST_ID_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
     """For an event: its seq. For a fact: the next_seq at that point. Never falls from row to row."""
     type: _builtins.int
@@ -67,6 +68,8 @@ class Envelope(_message.Message):
     """The body is gone."""
     written_ns: _builtins.int
     """The server's clock when the row was written: nanoseconds since 1970."""
+    noted_request_id: _builtins.str
+    """The request id of the call that wrote a restored event elsewhere: kept for people, no key here."""
     @_builtins.property
     def replace(self) -> _event_pb2.AppliedReplace:
         """The replace, if it is one."""
@@ -81,7 +84,7 @@ class Envelope(_message.Message):
 
     @_builtins.property
     def unanswered_call_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """On a replace: ids of calls on the surface whose result it shadowed."""
+        """On a replace: ids of calls on the surface whose result it shadowed. On a rewind: those open there."""
 
     @_builtins.property
     def header_texts(self) -> Global___HeaderTexts:
@@ -112,10 +115,11 @@ class Envelope(_message.Message):
         unanswered_call_ids: _abc.Iterable[_builtins.str] | None = ...,
         header_texts: Global___HeaderTexts | None = ...,
         request_mark: Global___RequestMark | None = ...,
+        noted_request_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["header_texts", b"header_texts", "replace", b"replace", "request_mark", b"request_mark", "turns", b"turns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chain", b"chain", "commitment", b"commitment", "dropped", b"dropped", "header_texts", b"header_texts", "orphaned_result_ids", b"orphaned_result_ids", "replace", b"replace", "request_digest", b"request_digest", "request_id", b"request_id", "request_mark", b"request_mark", "row_count", b"row_count", "seq", b"seq", "time_ns", b"time_ns", "time_s", b"time_s", "turns", b"turns", "type", b"type", "unanswered_call_ids", b"unanswered_call_ids", "written_ns", b"written_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chain", b"chain", "commitment", b"commitment", "dropped", b"dropped", "header_texts", b"header_texts", "noted_request_id", b"noted_request_id", "orphaned_result_ids", b"orphaned_result_ids", "replace", b"replace", "request_digest", b"request_digest", "request_id", b"request_id", "request_mark", b"request_mark", "row_count", b"row_count", "seq", b"seq", "time_ns", b"time_ns", "time_s", b"time_s", "turns", b"turns", "type", b"type", "unanswered_call_ids", b"unanswered_call_ids", "written_ns", b"written_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -317,6 +321,7 @@ class Origin(_message.Message):
     TURNS_FIELD_NUMBER: _builtins.int
     WHOLE_FROM_SEQ_FIELD_NUMBER: _builtins.int
     DROPPED_FROM_SEQ_FIELD_NUMBER: _builtins.int
+    UNANSWERED_CALL_IDS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """The session id as the client gave it."""
     key: _builtins.bytes
@@ -333,6 +338,10 @@ class Origin(_message.Message):
     def turns(self) -> Global___Turns:
         """The turns that are open at a fork's cut."""
 
+    @_builtins.property
+    def unanswered_call_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The ids of calls without a result at a fork's cut."""
+
     def __init__(
         self,
         *,
@@ -342,10 +351,11 @@ class Origin(_message.Message):
         turns: Global___Turns | None = ...,
         whole_from_seq: _builtins.int = ...,
         dropped_from_seq: _builtins.int | None = ...,
+        unanswered_call_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq", "dropped_from_seq", b"dropped_from_seq", "turns", b"turns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq", "dropped_from_seq", b"dropped_from_seq", "key", b"key", "segments", b"segments", "session_id", b"session_id", "turns", b"turns", "whole_from_seq", b"whole_from_seq"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq", "dropped_from_seq", b"dropped_from_seq", "key", b"key", "segments", b"segments", "session_id", b"session_id", "turns", b"turns", "unanswered_call_ids", b"unanswered_call_ids", "whole_from_seq", b"whole_from_seq"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dropped_from_seq: _TypeAlias = _typing.Literal["dropped_from_seq"]  # noqa: Y015
     _WhichOneofArgType__dropped_from_seq: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq"]  # noqa: Y015
