@@ -15,7 +15,8 @@ from tests.served import Served
 
 README = ROOT / "README.md"
 WITH_EXAMPLES = [ROOT / "docs" / name for name in ("tutorial.md",)] + [
-    ROOT / "docs" / "how-to" / f"{name}.md" for name in ("check", "compact", "converters", "crash")
+    ROOT / "docs" / "how-to" / f"{name}.md"
+    for name in ("attachments", "cache", "check", "compact", "converters", "crash")
 ]
 # What stays up (it is started by the tests themselves), or is done on machines of one's own.
 NOT_RUN = ("foldlog serve", "pip install", "foldlog migrate --database-url postgresql://")
