@@ -72,9 +72,6 @@ class EventRef:
     row: RowRef
 
 
-HeaderRef = EventRef
-
-
 @dataclass(frozen=True, slots=True)
 class Passed:
     """An event as a fold takes it in. `live` is set on surface events, `rewind_to` on rewinds."""

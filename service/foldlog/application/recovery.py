@@ -11,7 +11,7 @@ from uuid import UUID
 from foldlog.application import decisions
 from foldlog.application.decisions import Call
 from foldlog.application.domain import Answered, RowSpec, Segment, Session, build
-from foldlog.application.fold import HeaderRef, Live, Passed, RowRef, holds
+from foldlog.application.fold import EventRef, Live, Passed, RowRef, holds
 from foldlog.application.history import spans_of
 from foldlog.application.incoming import TYPE_OF_KIND, require_size
 from foldlog.application.lane import Decided, Lane, Services, Write
@@ -60,7 +60,7 @@ class Survey:
     next_seq: int
     epoch: int
     time: tuple[int, int] | None
-    header: HeaderRef | None
+    header: EventRef | None
 
     def answer(self) -> PlanRecoveryResponse:
         """Return the plan as callers see it."""
@@ -82,7 +82,7 @@ class Recovered:
     next_seq: int
     plan: PlanRecoveryResponse
     closing_seqs: tuple[int, ...]
-    header: HeaderRef | None
+    header: EventRef | None
 
 
 class Recovery:
@@ -288,7 +288,7 @@ def _passed(body: pb.EventBody, type_: int, row: RowRef, seq: int) -> Passed:
     return Passed(seq, type_, row, live)
 
 
-def _answer_to(plan: PlanRecoveryResponse, header: HeaderRef | None) -> RecoveryAnswer:
+def _answer_to(plan: PlanRecoveryResponse, header: EventRef | None) -> RecoveryAnswer:
     answer = RecoveryAnswer(plan=plan.SerializeToString(deterministic=True))
     if header is not None:
         answer.header_aggregate_id = header.row.aggregate_id.bytes
@@ -296,11 +296,11 @@ def _answer_to(plan: PlanRecoveryResponse, header: HeaderRef | None) -> Recovery
     return answer
 
 
-def _header_from(answer: RecoveryAnswer) -> HeaderRef | None:
+def _header_from(answer: RecoveryAnswer) -> EventRef | None:
     if not answer.header_aggregate_id:
         return None
     row = RowRef(UUID(bytes=answer.header_aggregate_id), answer.header_version)
-    return HeaderRef(answer.header_seq, row)
+    return EventRef(answer.header_seq, row)
 
 
 def _owed_to_proto(call: OwedCall) -> OwedCallProto:
