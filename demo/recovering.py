@@ -42,7 +42,7 @@ def show(
     """Kill a worker, plan, recover, and go on to the transcript's end; return the session."""
     screen.section(
         "Kill a worker between a call and its result",
-        "It works in steps, and checks and records each request. A tool sends mail …",
+        "It works in steps; each request is checked, sent and recorded. Then: SIGKILL.",
     )
     mail = Mail(folder / "outbox")
     _kill(screen, address, mail, folder / "outbox")
