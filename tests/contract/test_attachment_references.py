@@ -117,7 +117,8 @@ def test_on_a_stream_later_batches_of_the_session_wait_for_the_attachment(log: C
 
 def test_a_dropped_event_may_have_named_anything(log: Calls) -> None:
     tombstone = event_pb2.Event(seq=0, type=event_pb2.EVENT_TYPE_USER_MESSAGE, dropped=True)
-    log.restore(tombstone, event_pb2.Event(seq=1, body=user("a").body))
+    replace = event_pb2.AppliedReplace(start=0, stop=0)
+    log.restore(tombstone, event_pb2.Event(seq=1, body=user("a").body, replace=replace))
     assert log.get().next_seq == 2
 
 

@@ -43,14 +43,15 @@ def head_to(head: Session) -> pb.HeadState:
         runs=[pb.Run(version=r.version, seq=r.seq, count=r.count) for r in head.runs],
         requests=[
             pb.RecentRequest(
-                request_id=name, version=a.version, row_count=a.row_count, digest=a.digest
+                request_key=key, version=a.version, row_count=a.row_count, digest=a.digest
             )
-            for name, a in head.requests.items()
+            for key, a in head.requests.items()
         ],
         turns=turns_to(head.turns),
         whole_from_seq=head.whole_from_seq,
         header_epoch=head.header_epoch,
         dropped_from_seq=head.dropped_from_seq,
+        drop_versions=head.drop_versions,
     )
 
 
@@ -67,10 +68,11 @@ def head_from(state: pb.HeadState, aggregate_id: UUID, tenant: str) -> Session:
     head.epoch, head.last_epoch, head.is_deleted = state.epoch, state.last_epoch, state.deleted
     head.runs = [Run(r.version, r.seq, r.count) for r in state.runs]
     head.requests = {
-        r.request_id: Answered(r.version, r.row_count, r.digest) for r in state.requests
+        r.request_key: Answered(r.version, r.row_count, r.digest) for r in state.requests
     }
     head.turns, head.whole_from_seq = turns_from(state.turns), state.whole_from_seq
     head.header_epoch = state.header_epoch
+    head.drop_versions = tuple(state.drop_versions)
     if state.HasField("dropped_from_seq"):
         head.dropped_from_seq = state.dropped_from_seq
     return head

@@ -158,6 +158,7 @@ class Origins:
     turns: TurnState
     whole_from_seq: int
     dropped_from_seq: int | None
+    drop_versions: tuple[int, ...]
     cut: Cut
 
 

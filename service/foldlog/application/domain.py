@@ -12,6 +12,7 @@ from uuid import UUID
 
 from eventsourcing.domain import Aggregate, OriginatorIDError, OriginatorVersionError
 
+from foldlog.application.identity import SERVER_MADE, key_of
 from foldlog.application.seal import GENESIS, seal
 from foldlog.core.event import EventType
 from foldlog.core.turns import TurnState
@@ -20,6 +21,8 @@ from foldlog.v1.event_pb2 import HistoryDroppedFact
 
 MAX_RUNS = 256
 MAX_REQUESTS = 256
+MAX_DROPS = 256
+TOO_MANY_DROPS = (-1,)
 NO_EPOCH = -1  # no request header was written yet; 0 is the time before any writer epoch
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -75,11 +78,12 @@ class Session(Aggregate):
     last_epoch: int
     is_deleted: bool
     runs: list[Run]
-    requests: dict[str, Answered]
+    requests: dict[bytes, Answered]
     turns: TurnState
     whole_from_seq: int
     header_epoch: int
     dropped_from_seq: int | None
+    drop_versions: tuple[int, ...]
 
     class Event(Aggregate.Event):
         """A row of the event table: an event of the log, or a fact."""
@@ -168,7 +172,7 @@ class Session(Aggregate):
         head.is_deleted = False
         head.runs, head.requests = [], {}
         head.turns = TurnState()
-        head.whole_from_seq, head.dropped_from_seq = 0, None
+        head.whole_from_seq, head.dropped_from_seq, head.drop_versions = 0, None, ()
         head.header_epoch = NO_EPOCH
         return head
 
@@ -189,9 +193,10 @@ class Session(Aggregate):
         """Take over what every row carries."""
         self.chain = envelope.chain
         self.updated_ns = envelope.written_ns
-        if envelope.request_id:
+        key = key_of(envelope)
+        if key:
             count = envelope.row_count or 1
-            self.requests[envelope.request_id] = Answered(version, count, envelope.request_digest)
+            self.requests[key] = Answered(version, count, envelope.request_digest)
             if len(self.requests) > MAX_REQUESTS:
                 del self.requests[next(iter(self.requests))]
 
@@ -237,6 +242,11 @@ class Session(Aggregate):
 
     def _drop(self, fact: HistoryDroppedFact) -> None:
         self.whole_from_seq = fact.whole_from_seq
+        if not fact.dropped:
+            return
+        self.drop_versions = (*self.drop_versions, self.version + 1)
+        if len(self.drop_versions) > MAX_DROPS or self.drop_versions[0] < 0:
+            self.drop_versions = TOO_MANY_DROPS
         for dropped in fact.dropped[:1]:
             known = self.dropped_from_seq
             self.dropped_from_seq = dropped.first if known is None else min(known, dropped.first)
@@ -297,10 +307,21 @@ def turns_to(turns: TurnState) -> Turns:
 
 @dataclass(frozen=True, slots=True)
 class RequestKey:
-    """A write's request id and the digest of what it asks for."""
+    """The key of a write's request id, and the digest of what it asks for."""
 
-    request_id: str
+    key: bytes
     digest: bytes
+
+    @property
+    def request_id(self) -> str:
+        """The request id as the client gave it; empty where the service made it."""
+        return "" if self.key.startswith(SERVER_MADE) else self.key.decode()
+
+    def mark(self, envelope: Envelope) -> None:
+        """Mark the first row of the call."""
+        envelope.request_id, envelope.request_digest = self.request_id, self.digest
+        if not envelope.request_id:
+            envelope.made_request_key = self.key
 
 
 @dataclass(slots=True)
@@ -337,7 +358,7 @@ def build(
         envelope.time_s, envelope.time_ns = spec.time or now
         envelope.written_ns = now_ns
         if request is not None:
-            envelope.request_id, envelope.request_digest = request.request_id, request.digest
+            request.mark(envelope)
             envelope.row_count = row_count or len(specs)
             request = None
         version = head.version + 1

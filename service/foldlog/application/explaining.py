@@ -79,13 +79,13 @@ class Explaining:
 
     async def step(self, session_id: str, step_seq: int) -> Report:
         """Explain one step. Raises InvalidFieldError if none began at the seq."""
-        head = (await self._reading.head(session_id)).copy()
+        head = await self._reading.head(session_id)
         decisions.require_seq(head, step_seq, "step_seq")
         return await self._services.readers.run(self._step, head, step_seq)
 
     async def breaks(self, session_id: str, from_step: int, page_size: int) -> Report:
         """List the steps from a seq on whose requests do not extend the one before."""
-        head = (await self._reading.head(session_id)).copy()
+        head = await self._reading.head(session_id)
         return await self._services.readers.run(self._breaks, head, from_step, page_size)
 
     def _step(self, head: Session, step_seq: int) -> Report:

@@ -18,7 +18,6 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from google.protobuf.message import DecodeError
 
-from foldlog.application.identity import shown_request_id
 from foldlog.application.incoming import TYPE_OF_KIND
 from foldlog.core.errors import InvalidFieldError
 from foldlog.core.event import SURFACE_TYPES, TYPE_OF_ROLE, EventType
@@ -72,7 +71,7 @@ def event_line(envelope: Envelope) -> bytes:
             "stop": envelope.replace.stop,
             "shadowed_seqs": list(envelope.replace.shadowed_seqs),
         }
-    if shown_request_id(envelope.request_id):
+    if envelope.request_id:
         fields["request"] = {
             "id": envelope.request_id,
             "digest": envelope.request_digest.hex(),

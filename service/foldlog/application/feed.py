@@ -73,6 +73,14 @@ class Feed:
         except TimeoutError:
             raise StoreUnavailableError(cause="the index does not keep up") from None
 
+    async def settled(self) -> None:
+        """Wait until the index has passed what any process wrote before the call."""
+        await self.indexed()
+        newest: int | None = await self._threads.run(
+            self._services.store.recorder.max_notification_id
+        )
+        await self.indexed(newest or 0)
+
     async def _listen(self) -> None:
         """Pass on hints of other processes."""
         recorder = self._services.store.recorder

@@ -10,14 +10,14 @@ from eventsourcing.persistence import StoredEvent
 from google.protobuf.message import DecodeError
 
 from foldlog.application.checkpoint import TOPIC, fold_from, fold_to, head_from, head_to, standing
-from foldlog.application.domain import Segment, Session
-from foldlog.application.fold import EventRef, Fold, Live, Passed, RowRef
+from foldlog.application.domain import TOO_MANY_DROPS, Segment, Session
+from foldlog.application.fold import EventRef, Fold, Live, Passed, RowRef, holds
 from foldlog.application.mapper import domain_event
 from foldlog.application.rows import UNKNOWN_DIGEST, Row, RowReader, passed
 from foldlog.core.active import active_path
 from foldlog.core.errors import EventCorruptError, HistoryDroppedError
 from foldlog.core.event import EventType, Record
-from foldlog.internal.v1.storage_pb2 import Checkpoint, FoldState
+from foldlog.internal.v1.storage_pb2 import Checkpoint, FoldState, StoredFact
 from foldlog.persistence.rows import SessionStoredEvent
 from foldlog.persistence.store import Store
 
@@ -94,10 +94,25 @@ class History:
         fold = self.fold_of(self.reader.cut(spans_of(head), seq))
         fold.next_seq = seq + 1
         fold.sound()
+        dropped = self._dropped(head) if seq < head.whole_from_seq else []
         for live in fold.surface:
-            if live.is_gone_for(head.id):
+            is_dropped = live.row.aggregate_id == head.id and holds(dropped, live.seq)
+            if is_dropped or live.is_gone_for(head.id):
                 raise HistoryDroppedError(seq=live.seq, whole_from_seq=head.whole_from_seq)
         return fold
+
+    def _dropped(self, head: Session) -> list[tuple[int, int]]:
+        """Return the seqs that a session's facts say were dropped, as ascending ranges.
+
+        The facts decide, not the rows: their bodies go a while later.
+        """
+        if head.drop_versions == TOO_MANY_DROPS:
+            return [(0, head.whole_from_seq)]
+        ranges = []
+        for row in self.reader.some(head.id, head.drop_versions):
+            fact = StoredFact.FromString(row.envelope.body).fact.history_dropped
+            ranges += [(each.first, each.last) for each in fact.dropped]
+        return sorted(ranges)
 
     def fold_of(self, spans: Sequence[Segment], independent: bool = False) -> Fold:
         """Return the fold at a lineage's end, from its newest checkpoint or from its first row."""

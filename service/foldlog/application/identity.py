@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from uuid import UUID, uuid5
 
+from foldlog.internal.v1.storage_pb2 import Envelope
+
 NAMESPACE = UUID("5d0f6f2e-2f8c-5a59-9c4e-6f1f0a3c8f11")
 DEFAULT_TENANT = "default"
-SERVER_MADE = "\0"  # begins a request id that the service made: a client's has no NUL
+SERVER_MADE = b"\xff"  # begins the key of a request id that the service made: it is in no text
 
 
-def shown_request_id(request_id: str) -> str:
-    """Return a request id as callers see it: none where the service made it."""
-    return "" if request_id.startswith(SERVER_MADE) else request_id
+def client_key(request_id: str) -> bytes:
+    """Return the key of a request id that a client gave."""
+    return request_id.encode()
+
+
+def server_key(made_id: str) -> bytes:
+    """Return the key of a request id that the service made."""
+    return SERVER_MADE + made_id.encode()
+
+
+def key_of(envelope: Envelope) -> bytes:
+    """Return the key of the request whose first row an envelope is; empty for other rows."""
+    return envelope.made_request_key or client_key(envelope.request_id)
 
 
 def aggregate_id(tenant: str, session_id: str) -> UUID:
@@ -19,6 +31,7 @@ def aggregate_id(tenant: str, session_id: str) -> UUID:
     return uuid5(NAMESPACE, f"{len(tenant)}:{tenant}{session_id}")
 
 
-def derived_session_id(tenant: str, scope: str, request_id: str) -> str:
+def derived_session_id(tenant: str, scope: str, request_key: bytes) -> str:
     """Return the id of a session made without one: a retry of the request makes the same."""
-    return uuid5(NAMESPACE, f"{len(tenant)}:{tenant}{len(scope)}:{scope}{request_id}").hex
+    name = f"{len(tenant)}:{tenant}{len(scope)}:{scope}{request_key.hex()}"
+    return uuid5(NAMESPACE, name).hex

@@ -248,7 +248,7 @@ class Lane:
 
         Raises RequestIdReusedError if it was another.
         """
-        found = self.head.requests.get(request.request_id) or await self._find(request.request_id)
+        found = self.head.requests.get(request.key) or await self._find(request.key)
         if found is not None and found.digest != request.digest:
             raise RequestIdReusedError(request_id=request.request_id)
         return found
@@ -298,7 +298,7 @@ class Lane:
         """Decide one write. Returns False if the lane has to wait before it goes on."""
         if self._ahead is self.head:
             self._ahead = self.head.copy()
-        answered = self._ahead.requests.get(write.request.request_id)
+        answered = self._ahead.requests.get(write.request.key)
         if answered is not None:
             self._queue.appendleft(write)
             if not self._flying:
@@ -462,11 +462,9 @@ class Lane:
             write.fail(error)
         return True
 
-    async def _find(self, request_id: str) -> Answered | None:
+    async def _find(self, key: bytes) -> Answered | None:
         services = self.services
-        row = await services.readers.run(
-            services.store.recorder.find_request, self.id, request_id.encode()
-        )
+        row = await services.readers.run(services.store.recorder.find_request, self.id, key)
         if row is None:
             return None
         envelope = Envelope.FromString(row.state)

@@ -11,7 +11,7 @@ from eventsourcing.persistence import JSONTranscoder, Mapper, StoredEvent
 
 from foldlog.application import domain
 from foldlog.application.domain import TOPICS, Session
-from foldlog.application.identity import DEFAULT_TENANT
+from foldlog.application.identity import DEFAULT_TENANT, key_of
 from foldlog.internal.v1.storage_pb2 import Envelope
 from foldlog.persistence.rows import SessionStoredEvent, row_id
 
@@ -40,7 +40,7 @@ def stored_row(event: Any, tenant: str) -> SessionStoredEvent:
         topic=event.TOPIC,
         state=envelope.SerializeToString(),
         tenant=tenant,
-        request_key=envelope.request_id.encode() or None,
+        request_key=key_of(envelope) or None,
     )
 
 

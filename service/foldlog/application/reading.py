@@ -11,7 +11,6 @@ from foldlog.application.bodies import Bodies, message_of
 from foldlog.application.domain import Segment, Session
 from foldlog.application.fold import EventRef, Fold, Live, Marks, RowRef
 from foldlog.application.history import spans_of
-from foldlog.application.identity import shown_request_id
 from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import Lanes
 from foldlog.application.rows import Row, header_of, request_next_seq
@@ -80,11 +79,11 @@ class Reading:
         self._tenant = tenant
 
     async def head(self, session_id: str) -> Session:
-        """Return a session's head."""
+        """Return a session's head as it is now: it does not move on."""
         with self._lanes.use(self._tenant, session_id) as lane:
             head = await lane.refresh()
             decisions.require_session(head, session_id)
-            return head
+            return head.copy()
 
     async def fold(
         self,
@@ -112,7 +111,8 @@ class Reading:
             return Folded(session_id, fold, next_seq, head.whole_from_seq)
 
     async def _fold(self, lane: Lane, at_seq: int | None, independent: bool) -> Fold:
-        history, readers, head = self._services.history, self._services.readers, lane.head
+        history, readers = self._services.history, self._services.readers
+        head = lane.head.copy()  # the lane goes on while we wait
         if independent:
             spans = spans_of(head)
             if at_seq is not None:
@@ -300,7 +300,7 @@ def _as_seen(row: Row, spans: Sequence[Segment]) -> Envelope:
     envelope = row.envelope
     if row.ref.aggregate_id != spans[-1].aggregate_id and envelope.request_id:
         # Its call was made to an ancestor: no call to this session is a retry of it.
-        envelope.noted_request_id = shown_request_id(envelope.request_id)
+        envelope.noted_request_id = envelope.request_id
         envelope.request_id = ""
     if envelope.HasField("request_mark"):
         envelope.request_mark.next_seq = request_next_seq(row, spans)

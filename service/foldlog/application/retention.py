@@ -57,8 +57,9 @@ class Retention:
         def decide(head: Session, whole_from_seq: int) -> Decided:
             decisions.require_session(head, session_id)
             seqs = [row.envelope.seq for row in hidden if not row.envelope.dropped]
+            # A fact that drops nothing is written too: a retry is to drop nothing either.
             if not seqs:
-                return Decided((0, head.whole_from_seq, head.next_seq))
+                whole_from_seq = head.whole_from_seq
             call = self._writing.call(request)
             return decisions.drop_history(head, call, session_id, seqs, whole_from_seq)
 
@@ -83,9 +84,9 @@ class Retention:
         """Return the version up to which forks read a session's rows.
 
         A fork that commits after this looks at its parent again and undoes itself if what it needs
-        is gone.
+        is dropped.
         """
-        await self._feed.indexed()
+        await self._feed.settled()
         index = self._services.store.index
         forks = await self._services.readers.run(index.forks_reading, aggregate_id)
         return max((to_version for _, _, to_version in forks), default=0)

@@ -61,7 +61,7 @@ class Verifying:
         """Make every request recorded from a seq on again, and compare."""
         if from_seq < 0:
             raise InvalidFieldError.of("from_seq", f"{from_seq} is below 0")
-        head = (await self._reading.head(session_id)).copy()
+        head = await self._reading.head(session_id)
         return await self._services.readers.run(self._verify, head, from_seq)
 
     def _verify(self, head: Session, from_seq: int) -> Verified:

@@ -174,7 +174,7 @@ def _take(items: Iterator[T], count: int) -> list[T]:
 def _notice(envelope: Envelope) -> HistoryDroppedFact | DeletedFact | None:
     fact = StoredFact.FromString(envelope.body).fact
     match fact.WhichOneof("kind"):
-        case "history_dropped":
+        case "history_dropped" if fact.history_dropped.dropped:
             return fact.history_dropped
         case "deleted":
             return fact.deleted

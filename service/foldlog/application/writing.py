@@ -8,15 +8,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
+from eventsourcing.persistence import StoredEvent
+
 from foldlog.application import decisions
 from foldlog.application.decisions import Appended, Call, Cut, Guard, Origins
 from foldlog.application.domain import Answered, RequestKey, Segment, Session, turns_from
 from foldlog.application.fold import Fold
 from foldlog.application.history import spans_of
-from foldlog.application.identity import SERVER_MADE, derived_session_id
+from foldlog.application.identity import client_key, derived_session_id, server_key
 from foldlog.application.incoming import Incoming, content_digest, require_size
 from foldlog.application.lane import Decided, Lane, Services, Write
 from foldlog.application.lanes import Lanes
+from foldlog.application.mapper import domain_event
 from foldlog.application.rows import Row
 from foldlog.application.seal import GENESIS
 from foldlog.application.texts import cut_headers
@@ -49,7 +52,8 @@ class Writing:
         Without an id the service makes one, so that its own retries are known.
         """
         validate_request_id(request_id, self._limits.request_id_bytes)
-        return RequestKey(request_id or f"{SERVER_MADE}{uuid4().hex}", content_digest(content))
+        key = client_key(request_id) if request_id else server_key(uuid4().hex)
+        return RequestKey(key, content_digest(content))
 
     def judge_session_id(self, session_id: str) -> None:
         """Raise InvalidFieldError or TooLargeError unless the id may name a session."""
@@ -70,7 +74,7 @@ class Writing:
     async def _write(self, session_id: str, write: Write) -> tuple[Session, Any]:
         with self._lanes.use(self._tenant, session_id) as lane:
             answer = await lane.write(write)
-            return lane.head, answer
+            return lane.head.copy(), answer
 
     # Sessions
 
@@ -79,7 +83,7 @@ class Writing:
     ) -> Session:
         """Create a session and return its head."""
         request = self.request(request_id, *_described("create", labels, metadata_json))
-        session_id = session_id or derived_session_id(self._tenant, "", request.request_id)
+        session_id = session_id or derived_session_id(self._tenant, "", request.key)
         self.judge_session_id(session_id)
         self.judge_description(labels, metadata_json)
 
@@ -88,8 +92,8 @@ class Writing:
             call = self.call(request)
             return decisions.create(head, call, session_id, labels, metadata_json, key)
 
-        head, _ = await self._write(session_id, Write(request, decide, _nothing))
-        return head
+        head, first = await self._write(session_id, Write(request, decide, self._as_begun))
+        return first or head
 
     async def update(
         self,
@@ -116,8 +120,16 @@ class Writing:
             call = self.call(request)
             return decisions.update(head, call, session_id, change, metadata_json)
 
-        head, _ = await self._write(session_id, Write(request, decide, _nothing))
-        return head
+        async def replay(lane: Lane, answered: Answered) -> Session:
+            (row,) = await self.answered_rows(lane, answered)
+            fact = StoredFact.FromString(row.envelope.body).fact.updated
+            head = lane.head.copy()
+            head.labels, head.metadata_json = dict(fact.labels), fact.metadata_json
+            head.next_seq, head.updated_ns = row.envelope.seq, row.envelope.written_ns
+            return head
+
+        head, first = await self._write(session_id, Write(request, decide, replay))
+        return first or head
 
     async def delete(self, session_id: str, request_id: str) -> int:
         """Delete a session and return the seq its next event would have taken."""
@@ -259,7 +271,7 @@ class Writing:
         """Fork a session and return the child's head and what is open at the cut."""
         content = _described("fork", labels, metadata_json)
         request = self.request(request_id, *content, session_id.encode(), str(at_seq).encode())
-        child_id = child_id or derived_session_id(self._tenant, session_id, request.request_id)
+        child_id = child_id or derived_session_id(self._tenant, session_id, request.key)
         self.judge_session_id(session_id)
         self.judge_session_id(child_id)
         self.judge_description(labels, metadata_json)
@@ -270,25 +282,29 @@ class Writing:
                 decisions.require_closed_turn(origins.turns)
             return origins
 
-        def decide(head: Session, origins: Origins) -> Decided:
-            key = secrets.token_bytes(32)
-            return decisions.fork(
-                head, self.call(request), child_id, origins, labels, metadata_json, key
-            )
+        made: list[Origins] = []
 
-        async def replay(lane: Lane, answered: Answered) -> Cut:
+        def decide(head: Session, origins: Origins) -> Decided:
+            key, call = secrets.token_bytes(32), self.call(request)
+            decided = decisions.fork(head, call, child_id, origins, labels, metadata_json, key)
+            made.append(origins)
+            return decided
+
+        async def replay(lane: Lane, answered: Answered) -> tuple[Session, Cut]:
             (row,) = await self.answered_rows(lane, answered)
             origin = StoredFact.FromString(row.envelope.body).origin
             turns = turns_from(origin.turns)
-            return Cut(turns.open_turn_seq, tuple(origin.unanswered_call_ids))
+            cut = Cut(turns.open_turn_seq, tuple(origin.unanswered_call_ids))
+            return await self._as_begun(lane, answered), cut
 
-        head, cut = await self._write(child_id, Write(request, decide, replay, prepare))
-        await self._require_whole(child_id, session_id, head)
-        return head, cut
+        head, answer = await self._write(child_id, Write(request, decide, replay, prepare))
+        if made:
+            await self._require_whole(child_id, made[-1])
+        return answer if isinstance(answer, tuple) else (head, answer)
 
     async def _origins(self, session_id: str, at_seq: int | None) -> Origins:
         with self._lanes.use(self._tenant, session_id) as parent:
-            head = await parent.refresh()
+            head = (await parent.refresh()).copy()  # the parent goes on while we wait
             decisions.require_session(head, session_id)
             seq = head.next_seq - 1 if at_seq is None else at_seq
             decisions.require_seq(head, seq, "at_seq")
@@ -306,6 +322,7 @@ class Writing:
                 chain,
                 fold.turns,
                 *_whole_from(head, seq),
+                head.drop_versions,
                 decisions.cut_of(fold),
             )
 
@@ -317,15 +334,17 @@ class Writing:
         (row,) = reader.some(last.aggregate_id, [last.to_version])
         return row.envelope.chain
 
-    async def _require_whole(self, child_id: str, parent_id: str, child: Session) -> None:
-        """Undo a fork whose parent dropped what it reads while it was made."""
-        with self._lanes.use(self._tenant, parent_id) as parent:
+    async def _require_whole(self, child_id: str, origins: Origins) -> None:
+        """Undo a fork whose parent said, while it was made, that what it reads is dropped.
+
+        The parent's purge may not have seen the fork, so what is still there is no help.
+        """
+        with self._lanes.use(self._tenant, origins.parent_session_id) as parent:
             head = await parent.refresh()
-        if child.parent is None or head.whole_from_seq <= child.whole_from_seq:
-            return
-        with self._lanes.use(self._tenant, child_id) as lane:
+            if head.drop_versions == origins.drop_versions:
+                return
             try:
-                await self._fold_at(lane, child.parent[1], "at_seq")
+                await self._fold_at(parent, origins.at_seq, "at_seq")
             except HistoryDroppedError:
                 await self.delete(child_id, "")
                 raise
@@ -336,7 +355,16 @@ class Writing:
         decisions.require_seq(lane.head, seq, field)
         if seq == lane.head.next_seq - 1:
             return (await lane.current_fold(lane.head.next_seq)).sound()
-        return await self._services.readers.run(self._services.history.fold_at, lane.head, seq)
+        head = lane.head.copy()  # the lane goes on while we wait
+        return await self._services.readers.run(self._services.history.fold_at, head, seq)
+
+    async def _as_begun(self, lane: Lane, _: Answered) -> Session:
+        """Return the head as it was after the session's first row."""
+        reader = self._services.history.reader
+        (row,) = await self._services.readers.run(lambda: list(reader.some(lane.id, [1])))
+        head = Session.blank(lane.id, lane.tenant)
+        domain_event(StoredEvent(lane.id, 1, row.topic, b""), row.envelope).mutate(head)
+        return head
 
     async def answered_rows(self, lane: Lane, answered: Answered) -> list[Row]:
         """Return the rows that a write wrote, in order."""
@@ -377,4 +405,4 @@ async def _nothing(_: Lane, __: Answered) -> None:
 
 def _described(what: str, labels: Mapping[str, str], metadata_json: str) -> list[bytes]:
     pairs = [part.encode() for pair in sorted(labels.items()) for part in pair]
-    return [what.encode(), *pairs, metadata_json.encode()]
+    return [what.encode(), str(len(labels)).encode(), *pairs, metadata_json.encode()]

@@ -9,7 +9,6 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from foldlog.application.checking import Judgement
 from foldlog.application.decisions import Appended, Cut
 from foldlog.application.domain import Session as Head
-from foldlog.application.identity import shown_request_id
 from foldlog.application.reading import Stored
 from foldlog.codec import violation_to_proto
 from foldlog.core.event import SURFACE_TYPES
@@ -93,7 +92,7 @@ def event(envelope: Envelope) -> RawEvent:
     found = RawEvent(
         seq=envelope.seq,
         type=type_,  # type: ignore[arg-type]
-        request_id=shown_request_id(envelope.request_id) or envelope.noted_request_id,
+        request_id=envelope.request_id or envelope.noted_request_id,
         dropped=envelope.dropped,
         chain=envelope.chain,
     )
@@ -105,7 +104,7 @@ def event(envelope: Envelope) -> RawEvent:
     if envelope.HasField("replace"):
         found.position = envelope.replace.start
         found.replace.CopyFrom(envelope.replace)
-    if shown_request_id(envelope.request_id):
+    if envelope.request_id:
         found.request_digest, found.request_row_count = envelope.request_digest, envelope.row_count
     if envelope.HasField("request_mark"):
         found.request_next_seq = envelope.request_mark.next_seq

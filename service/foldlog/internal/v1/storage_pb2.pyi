@@ -44,6 +44,7 @@ class Envelope(_message.Message):
     HEADER_TEXTS_FIELD_NUMBER: _builtins.int
     REQUEST_MARK_FIELD_NUMBER: _builtins.int
     NOTED_REQUEST_ID_FIELD_NUMBER: _builtins.int
+    MADE_REQUEST_KEY_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
     """For an event: its seq. For a fact: the next_seq at that point. Never falls from row to row."""
     type: _builtins.int
@@ -70,6 +71,8 @@ class Envelope(_message.Message):
     """The server's clock when the row was written: nanoseconds since 1970."""
     noted_request_id: _builtins.str
     """The request id of the call that wrote a restored event elsewhere: kept for people, no key here."""
+    made_request_key: _builtins.bytes
+    """The key of the call that wrote the row, on its first row, where the service made it."""
     @_builtins.property
     def replace(self) -> _event_pb2.AppliedReplace:
         """The replace, if it is one."""
@@ -116,10 +119,11 @@ class Envelope(_message.Message):
         header_texts: Global___HeaderTexts | None = ...,
         request_mark: Global___RequestMark | None = ...,
         noted_request_id: _builtins.str = ...,
+        made_request_key: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["header_texts", b"header_texts", "replace", b"replace", "request_mark", b"request_mark", "turns", b"turns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chain", b"chain", "commitment", b"commitment", "dropped", b"dropped", "header_texts", b"header_texts", "noted_request_id", b"noted_request_id", "orphaned_result_ids", b"orphaned_result_ids", "replace", b"replace", "request_digest", b"request_digest", "request_id", b"request_id", "request_mark", b"request_mark", "row_count", b"row_count", "seq", b"seq", "time_ns", b"time_ns", "time_s", b"time_s", "turns", b"turns", "type", b"type", "unanswered_call_ids", b"unanswered_call_ids", "written_ns", b"written_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chain", b"chain", "commitment", b"commitment", "dropped", b"dropped", "header_texts", b"header_texts", "made_request_key", b"made_request_key", "noted_request_id", b"noted_request_id", "orphaned_result_ids", b"orphaned_result_ids", "replace", b"replace", "request_digest", b"request_digest", "request_id", b"request_id", "request_mark", b"request_mark", "row_count", b"row_count", "seq", b"seq", "time_ns", b"time_ns", "time_s", b"time_s", "turns", b"turns", "type", b"type", "unanswered_call_ids", b"unanswered_call_ids", "written_ns", b"written_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -472,6 +476,7 @@ class HeadState(_message.Message):
     WHOLE_FROM_SEQ_FIELD_NUMBER: _builtins.int
     HEADER_EPOCH_FIELD_NUMBER: _builtins.int
     DROPPED_FROM_SEQ_FIELD_NUMBER: _builtins.int
+    DROP_VERSIONS_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """The version it stands at."""
     next_seq: _builtins.int
@@ -520,6 +525,10 @@ class HeadState(_message.Message):
     def turns(self) -> Global___Turns:
         """The open turns."""
 
+    @_builtins.property
+    def drop_versions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The versions of the facts that say what was dropped; a single -1 if there are too many."""
+
     def __init__(
         self,
         *,
@@ -542,10 +551,11 @@ class HeadState(_message.Message):
         whole_from_seq: _builtins.int = ...,
         header_epoch: _builtins.int = ...,
         dropped_from_seq: _builtins.int | None = ...,
+        drop_versions: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq", "dropped_from_seq", b"dropped_from_seq", "origin", b"origin", "turns", b"turns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq", "chain", b"chain", "created_ns", b"created_ns", "deleted", b"deleted", "dropped_from_seq", b"dropped_from_seq", "epoch", b"epoch", "header_epoch", b"header_epoch", "labels", b"labels", "last_epoch", b"last_epoch", "metadata_json", b"metadata_json", "next_seq", b"next_seq", "origin", b"origin", "parent_at_seq", b"parent_at_seq", "parent_session_id", b"parent_session_id", "requests", b"requests", "runs", b"runs", "turns", b"turns", "updated_ns", b"updated_ns", "version", b"version", "whole_from_seq", b"whole_from_seq"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq", "chain", b"chain", "created_ns", b"created_ns", "deleted", b"deleted", "drop_versions", b"drop_versions", "dropped_from_seq", b"dropped_from_seq", "epoch", b"epoch", "header_epoch", b"header_epoch", "labels", b"labels", "last_epoch", b"last_epoch", "metadata_json", b"metadata_json", "next_seq", b"next_seq", "origin", b"origin", "parent_at_seq", b"parent_at_seq", "parent_session_id", b"parent_session_id", "requests", b"requests", "runs", b"runs", "turns", b"turns", "updated_ns", b"updated_ns", "version", b"version", "whole_from_seq", b"whole_from_seq"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dropped_from_seq: _TypeAlias = _typing.Literal["dropped_from_seq"]  # noqa: Y015
     _WhichOneofArgType__dropped_from_seq: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq"]  # noqa: Y015
@@ -589,12 +599,12 @@ class RecentRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_KEY_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     ROW_COUNT_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
-    request_id: _builtins.str
-    """Its id."""
+    request_key: _builtins.bytes
+    """The key of its id."""
     version: _builtins.int
     """The first version it wrote."""
     row_count: _builtins.int
@@ -604,14 +614,14 @@ class RecentRequest(_message.Message):
     def __init__(
         self,
         *,
-        request_id: _builtins.str = ...,
+        request_key: _builtins.bytes = ...,
         version: _builtins.int = ...,
         row_count: _builtins.int = ...,
         digest: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "request_id", b"request_id", "row_count", b"row_count", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "request_key", b"request_key", "row_count", b"row_count", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
