@@ -71,6 +71,10 @@ def part(form: Any) -> message_pb2.Part:
     """Return a content part: a text part for a text, an opaque one for anything else."""
     if isinstance(form, dict) and form.keys() == {"type", "text"} and form["type"] == "text":
         return message_pb2.Part(text=value(form["text"]))
+    if isinstance(form, dict) and form.keys() == {"type", "sha256", "media_type"}:
+        digest, media_type = bytes.fromhex(form["sha256"]), form["media_type"]
+        ref = message_pb2.AttachmentRef(sha256=digest, media_type=media_type)
+        return message_pb2.Part(attachment=ref)
     kind = str(form.get("type", "json")) if isinstance(form, dict) else "json"
     return message_pb2.Part(opaque=message_pb2.OpaquePart(kind=kind, json=json_text(form)))
 

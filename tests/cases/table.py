@@ -45,6 +45,12 @@ def recovery_cases() -> list[dict[str, Any]]:
     return cases
 
 
+def attachment_cases() -> list[dict[str, Any]]:
+    """Return the cases of another ancestor that tell of attachments."""
+    cases: list[dict[str, Any]] = load("attachment_cases.json")["cases"]
+    return cases
+
+
 def deviations() -> dict[str, dict[str, Any]]:
     """Return, by case, where this service departs from it."""
     table: dict[str, dict[str, Any]] = load("deviations.json")["deviations"]

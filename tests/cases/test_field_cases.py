@@ -10,19 +10,21 @@ from typing import Any
 import pytest
 
 from tests.cases import table
+from tests.cases.attachment_driver import attachment_run
 from tests.cases.field_driver import FieldRun
 from tests.served import Served
 
 HERE = Path(__file__).parent
 CASES = table.field_cases()
 CLOCK_CASES = {"tim-04"}
+ATTACHMENTS = "attachments"
 
 
 @pytest.fixture
 def run(
     case: dict[str, Any], backend: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> FieldRun:
-    """A run of the case; one that moves the server's clock has a server of its own."""
+    """A run of the case; one that reaches below the API has a server of its own."""
     offset = tmp_path / "offset"
     if case["id"] in CLOCK_CASES:
         shim = tmp_path / "shim"
@@ -30,6 +32,9 @@ def run(
         shutil.copy(HERE / "shifted_clock.py", shim / "sitecustomize.py")
         serve: Callable[..., Served] = request.getfixturevalue("serve")
         served = serve(backend, PYTHONPATH=str(shim), CLOCK_OFFSET_FILE=str(offset))
+    elif case["theme"] == ATTACHMENTS:
+        serve = request.getfixturevalue("serve")
+        return attachment_run(serve, backend, tmp_path)
     else:
         served = request.getfixturevalue("served")
     restart = served.restart if backend != "sqlite-memory" else None
