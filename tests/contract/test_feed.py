@@ -24,7 +24,7 @@ class Feed:
         request = service_pb2.WatchAllEventsRequest(**fields)
         self._call = stub.WatchAllEvents(request, timeout=DEADLINE_S)
         self._elements: Iterator[Any] = iter(self._call)
-        self.cursor = fields.get("after_cursor", "")
+        self.cursor: str = fields.get("after_cursor", "")
 
     def next(self) -> Any:
         """Return the next element of any session."""
