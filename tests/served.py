@@ -20,7 +20,7 @@ STOP_DEADLINE_S = 30.0
 # After a restart a channel is to find the server at once, not after gRPC's second of back-off.
 CHANNEL_OPTIONS = (
     ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.min_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 5_000),
     ("grpc.max_reconnect_backoff_ms", 500),
 )
 

@@ -24,7 +24,7 @@ class Feed:
         request = service_pb2.WatchAllEventsRequest(**fields)
         self._call = stub.WatchAllEvents(request, timeout=DEADLINE_S)
         self._elements: Iterator[Any] = iter(self._call)
-        self.cursor = fields.get("after_cursor", "")
+        self.cursor: str = fields.get("after_cursor", "")
 
     def next(self) -> Any:
         """Return the next element of any session."""
@@ -61,11 +61,14 @@ def _what(element: Any) -> str:
 
 
 def now(log: Calls) -> str:
-    """Return a cursor at the present."""
+    """Return a cursor that is past everything written to the session so far."""
     feed = Feed(log.stub, from_now=True)
-    cursor = feed.caught_up()
+    feed.caught_up()
+    log.update()
+    while feed.of(log, count=1) != [(log.session_id, "updated")]:
+        pass
     feed.cancel()
-    return cursor
+    return feed.cursor
 
 
 def test_a_feed_tells_events_and_facts_in_each_sessions_order(log: Calls) -> None:

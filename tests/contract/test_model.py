@@ -28,7 +28,7 @@ WORKERS = 3
 OPS_PER_WORKER = 120
 REWIND = event_pb2.EVENT_TYPE_REWIND
 EXAMPLES = settings(
-    max_examples=12,
+    max_examples=8,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -109,7 +109,7 @@ def _fork(family: Family, log: Calls, model: Model, at_seq: int) -> None:
 
 
 def test_a_copy_is_what_the_original_is(stub: Any) -> None:
-    for seed in range(3):
+    for seed in range(2):
         for log, model in grown_family(stub, seed, 60):
             answer = imported(stub, log.export(), fresh_id("copy"))
             copy = log.other(answer.session.session_id)
@@ -120,7 +120,7 @@ def test_a_copy_is_what_the_original_is(stub: Any) -> None:
 
 @pytest.mark.parametrize("backend", DURABLE_BACKENDS, indirect=True)
 def test_a_restart_changes_nothing(served: Served) -> None:
-    family = [each for seed in range(4) for each in grown_family(served.stub, seed, 60)]
+    family = [each for seed in range(2) for each in grown_family(served.stub, seed, 60)]
     chains = [log.verify().chain for log, _ in family]
     served.restart()
     for (log, model), chain in zip(family, chains, strict=True):
