@@ -185,3 +185,11 @@ def test_steps_beside_appends_apply_in_some_order(log: Calls) -> None:
         count = each.request.about.count
         assert each.request.texts == texts[:count]
         assert each.step.extends_previous
+
+
+def test_a_fork_cut_within_a_step_goes_on_from_what_it_has_of_it(log: Calls) -> None:
+    log.append(header(model="m"))
+    begin(log, user("a"), user("b"))
+    child = log.fork(at_seq=2)
+    assert begin(child, user("c")).step.extends_previous
+    assert begin(log, user("c")).step.extends_previous

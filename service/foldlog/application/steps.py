@@ -2,43 +2,32 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from foldlog.application import decisions
+from foldlog.application.asking import Asked, as_events, asked_of, content_of
 from foldlog.application.bodies import Bodies, folded
 from foldlog.application.decisions import Guard, Placing
 from foldlog.application.domain import Answered, RowSpec, Session, build
 from foldlog.application.fold import EventRef, Passed, RowRef
 from foldlog.application.headers import Headers, InForce, header_body, owed
-from foldlog.application.history import spans_of
-from foldlog.application.incoming import (
-    Incoming,
-    incoming_events,
-    require_size,
-)
+from foldlog.application.incoming import Incoming, require_size
 from foldlog.application.lane import Decided, Lane, Services, Write
+from foldlog.application.marks import Marks
 from foldlog.application.reading import Reading
 from foldlog.application.requests import Built, Requests, State
-from foldlog.application.rows import Row, request_next_seq
 from foldlog.application.texts import cut_headers
 from foldlog.application.trimming import Ground, ground_of
 from foldlog.application.writing import Writing
-from foldlog.core.errors import (
-    FoldlogError,
-    HeaderMissingError,
-    InvalidFieldError,
-)
+from foldlog.core.errors import HeaderMissingError, InvalidFieldError
 from foldlog.core.event import SURFACE_TYPES, EventType
 from foldlog.core.header import HeaderReason
 from foldlog.core.request import RequestHash, encoded_message
 from foldlog.internal.v1.raw_pb2 import RawBeginStepRequest, RawEventBody
 from foldlog.internal.v1.storage_pb2 import Envelope, RequestMark
 from foldlog.settings import Limits
-from foldlog.v1.event_pb2 import EventBody, RequestHeader, StepStart
-
-MAX_MARKS = 2_000
+from foldlog.v1.event_pb2 import EventBody, RequestHeader
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +38,6 @@ class Begun:
     reason: HeaderReason | None
     built: Built
     extends_previous: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A step to begin, judged by itself. `header` is None where the one in force is to stay."""
-
-    session_id: str
-    start: Incoming
-    events: list[Incoming]
-    header: RequestHeader | None
-    skip_unchanged: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +73,13 @@ class Steps:
         self._headers = headers
         self._requests = requests
         self._limits = limits
-        self._marks: OrderedDict[RowRef, RequestMark] = OrderedDict()
+        self._marks = Marks(services, requests)
 
     async def begin(self, request: RawBeginStepRequest) -> Begun:
         """Append a step_start, what enters with it and a header if owed; return the request."""
-        asked = self._judged(request)
-        key = self._writing.request(request.request_id, b"begin_step", _content(request))
+        self._writing.judge_session_id(request.session_id)
+        asked = asked_of(request, self._headers, self._limits)
+        key = self._writing.request(request.request_id, b"begin_step", content_of(request))
         guard = Guard(
             request.expected_next_seq if request.HasField("expected_next_seq") else None,
             request.writer_epoch if request.HasField("writer_epoch") else None,
@@ -133,34 +112,6 @@ class Steps:
         if prepared:
             self._remember(prepared[0], written)
         return begun
-
-    def _judged(self, request: RawBeginStepRequest) -> Asked:
-        self._writing.judge_session_id(request.session_id)
-        limits = self._limits
-        if request.skip < 0:
-            raise InvalidFieldError.of("skip", f"{request.skip} is below 0")
-        require_size("events", len(request.events) + 2, limits.batch_events)
-        events = incoming_events(request.events, limits) if request.events else []
-        for index, event in enumerate(events):
-            if event.type is EventType.STEP_START:
-                path = f"events[{index}].body.step_start"
-                raise InvalidFieldError.of(path, "a call begins one step")
-        header = request.header if request.HasField("header") else None
-        if header is not None:
-            self._headers.judge(header)
-        start = StepStart()
-        if request.HasField("number"):
-            start.number = request.number
-        if request.HasField("reason"):
-            start.reason = request.reason
-        body = EventBody(step_start=start).SerializeToString(deterministic=True)
-        return Asked(
-            request.session_id,
-            Incoming(EventType.STEP_START, body),
-            events,
-            header,
-            request.skip_unchanged,
-        )
 
     async def _prepared(self, lane: Lane, asked: Asked) -> Prepared:
         """Place a step on the lane's head and build its request, while the head stands still."""
@@ -239,7 +190,7 @@ class Steps:
         self, lane: Lane, previous: EventRef | None, state: State, new: dict[RowRef, bytes]
     ) -> tuple[RequestHash, bool]:
         """Return a request's hash, and whether the request extends the one of the step before."""
-        mark = await self._mark(lane, previous)
+        mark = await self._marks.of(lane, previous)
         most = mark.count if mark is not None else None
         hashed = self._requests.hashes.start(lane.id, state, most)
         extends = False
@@ -249,43 +200,6 @@ class Steps:
         await self._requests.grow(hashed, state.entries, new)
         return hashed, extends
 
-    async def _mark(self, lane: Lane, step: EventRef | None) -> RequestMark | None:
-        """Return what is known of a step's request; None if there is no step or it has none."""
-        if step is None:
-            return None
-        mark = self._marks.get(step.row)
-        if mark is None:
-            mark = await self._mark_of(lane, step)
-            self._note_mark(step.row, mark)
-        return mark if mark.encoding_sha256 else None
-
-    async def _mark_of(self, lane: Lane, step: EventRef) -> RequestMark:
-        head, services = lane.head, self._services
-        row = await services.readers.run(self._row, step.row)
-        mark = RequestMark()
-        mark.CopyFrom(row.envelope.request_mark)
-        if mark.encoding_sha256:
-            return mark
-        try:
-            next_seq = request_next_seq(row, spans_of(head))
-            fold = await services.readers.run(services.history.fold_at, head, next_seq - 1)
-            state = await self._requests.state(fold, next_seq, head.session_id)
-            hashed = self._requests.hashes.start(lane.id, state)
-            await self._requests.grow(hashed, state.entries)
-        except FoldlogError:  # it cannot be built any more, so nothing extends it
-            return mark
-        mark.count, mark.encoding_sha256 = hashed.count, hashed.digest
-        return mark
-
-    def _row(self, ref: RowRef) -> Row:
-        (row,) = self._services.history.reader.some(ref.aggregate_id, [ref.version])
-        return row
-
-    def _note_mark(self, row: RowRef, mark: RequestMark) -> None:
-        self._marks[row] = mark
-        if len(self._marks) > MAX_MARKS:
-            self._marks.popitem(last=False)
-
     def _begun(self, step: Prepared, step_seq: int) -> Begun:
         built = Built(step.state, step.hashed.digest, self._reading, step_seq)
         return Begun(step_seq, step.reason, built, step.extends_previous)
@@ -293,7 +207,7 @@ class Steps:
     def _remember(self, step: Prepared, written: Sequence[Envelope]) -> None:
         """Keep what the next step and the answer need, now that the rows are stored."""
         owner = step.passed[0].row.aggregate_id
-        self._note_mark(step.passed[0].row, written[0].request_mark)
+        self._marks.keep(owner, step.passed[0].row, written[0].request_mark)
         self._requests.hashes.keep(owner, step.state, step.hashed)
         for passed, envelope in zip(step.passed, written, strict=True):
             if envelope.type in SURFACE_TYPES:
@@ -318,17 +232,7 @@ def _placed_rows(placing: Placing, batch: Sequence[Incoming]) -> list[RowSpec]:
     try:
         return [placing.place(index, event) for index, event in enumerate(batch)]
     except InvalidFieldError as error:
-        raise _as_events(error) from None
-
-
-def _as_events(error: InvalidFieldError) -> InvalidFieldError:
-    """Return an error of a step's batch as one of the events that were given: one less in front."""
-    fields = {}
-    for path, wrong in error.fields.items():
-        index, bracket, rest = path.removeprefix("events[").partition("]")
-        named = path.startswith("events[") and bracket and index.isdecimal()
-        fields[f"events[{int(index) - 1}]{rest}" if named else path] = wrong
-    return InvalidFieldError(fields=fields)
+        raise as_events(error) from None
 
 
 def _latest_header(batch: Sequence[Incoming]) -> RequestHeader | None:
@@ -343,12 +247,3 @@ def _encoded(event: Incoming) -> bytes:
     assert event.message is not None
     body = RawEventBody.FromString(event.body)
     return encoded_message(event.message, body.group if body.HasField("group") else None)
-
-
-def _content(request: RawBeginStepRequest) -> bytes:
-    """Return what tells whether two requests ask for the same step."""
-    asked = RawBeginStepRequest()
-    asked.CopyFrom(request)
-    for name in ("session_id", "request_id", "expected_next_seq", "writer_epoch", "skip"):
-        asked.ClearField(name)
-    return asked.SerializeToString(deterministic=True)
