@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.contract.attachments import collect, put, stored
 from tests.contract.calls import Calls
 from tests.contract.refusal import refused
 from tests.contract.said import user, user_message
@@ -65,7 +66,7 @@ def backend(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(params=list(SPOILS))
 def damaged(serve: Callable[..., Served], backend: str, request: pytest.FixtureRequest) -> Damaged:
     """Two sessions, restarted after the row of seq 2 of one was damaged."""
-    served = serve(backend)
+    served = serve(backend, FOLDLOG_OBJECT_GRACE_S="0")
     log, other = Calls.create(served.stub), Calls.create(served.stub)
     for i in range(5):
         log.append(user(f"the text of seq {i}"))
@@ -92,3 +93,11 @@ def test_verifying_names_the_damage(damaged: Damaged) -> None:
     assert not answer.intact
     assert any(f.seq == DAMAGED_SEQ or not f.HasField("seq") for f in answer.faults)
     assert damaged.other.verify().intact
+
+
+def test_no_attachment_is_collected_that_a_damaged_row_may_name(damaged: Damaged) -> None:
+    stub = damaged.log.stub
+    digest = put(stub, b"perhaps named").sha256
+    with refused("EVENT_CORRUPT", session_id=damaged.log.session_id):
+        collect(stub)
+    assert stored(stub, digest) == {digest: 13}

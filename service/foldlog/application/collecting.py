@@ -82,7 +82,7 @@ class Collecting:
     def _follow(self, newest: int) -> bool:
         """Note the references of the next stretch of the feed. Returns whether there may be more.
 
-        Raises EventCorruptError for a row whose references cannot be told.
+        Raises EventCorruptError for a damaged row: nothing is deleted that it might name.
         """
         recorder = self._services.store.recorder
         followed = self._table.followed()

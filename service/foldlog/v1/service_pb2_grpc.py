@@ -296,7 +296,7 @@ class SessionServiceServicer(object):
     def AppendEvents(self, request, context):
         """Appends a batch: all of it or nothing, each event judged after the ones before it. Errors:
         SEQ_CONFLICT, STALE_WRITER, WRITER_EPOCH_REQUIRED, ENTRY_NOT_LIVE, EMPTY_RANGE,
-        UNBALANCED_RANGE, INVALID_FIELD, TOO_LARGE, REQUEST_ID_REUSED.
+        UNBALANCED_RANGE, INVALID_FIELD, TOO_LARGE, REQUEST_ID_REUSED, ATTACHMENT_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -528,7 +528,8 @@ class SessionServiceServicer(object):
     def CollectAttachments(self, request, context):
         """Deletes attachments that no stored event of any session or fork names: dropped bodies and deleted
         sessions name nothing, but as far as forks read them. Never what is younger than a grace time.
-        Costs a look at what was appended since the last collection, and at each attachment.
+        Costs a look at what was appended since the last collection, and at each attachment. Errors:
+        EVENT_CORRUPT for a row that might name one; then nothing is deleted.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

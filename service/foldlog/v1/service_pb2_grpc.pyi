@@ -55,7 +55,7 @@ class SessionServiceStub:
     AppendEvents: _grpc.UnaryUnaryMultiCallable[_service_pb2.AppendEventsRequest, _service_pb2.AppendEventsResponse]
     """Appends a batch: all of it or nothing, each event judged after the ones before it. Errors:
     SEQ_CONFLICT, STALE_WRITER, WRITER_EPOCH_REQUIRED, ENTRY_NOT_LIVE, EMPTY_RANGE,
-    UNBALANCED_RANGE, INVALID_FIELD, TOO_LARGE, REQUEST_ID_REUSED.
+    UNBALANCED_RANGE, INVALID_FIELD, TOO_LARGE, REQUEST_ID_REUSED, ATTACHMENT_NOT_FOUND.
     """
     AppendStream: _grpc.StreamStreamMultiCallable[_service_pb2.AppendStreamRequest, _service_pb2.AppendStreamResponse]
     """Appends batches of any sessions, many in flight. Batches of one session apply in the order sent;
@@ -144,7 +144,8 @@ class SessionServiceStub:
     CollectAttachments: _grpc.UnaryUnaryMultiCallable[_service_pb2.CollectAttachmentsRequest, _service_pb2.CollectAttachmentsResponse]
     """Deletes attachments that no stored event of any session or fork names: dropped bodies and deleted
     sessions name nothing, but as far as forks read them. Never what is younger than a grace time.
-    Costs a look at what was appended since the last collection, and at each attachment.
+    Costs a look at what was appended since the last collection, and at each attachment. Errors:
+    EVENT_CORRUPT for a row that might name one; then nothing is deleted.
     """
 
 @_typing.type_check_only
@@ -174,7 +175,7 @@ class SessionServiceAsyncStub(SessionServiceStub):
     AppendEvents: _aio.UnaryUnaryMultiCallable[_service_pb2.AppendEventsRequest, _service_pb2.AppendEventsResponse]  # type: ignore[assignment]
     """Appends a batch: all of it or nothing, each event judged after the ones before it. Errors:
     SEQ_CONFLICT, STALE_WRITER, WRITER_EPOCH_REQUIRED, ENTRY_NOT_LIVE, EMPTY_RANGE,
-    UNBALANCED_RANGE, INVALID_FIELD, TOO_LARGE, REQUEST_ID_REUSED.
+    UNBALANCED_RANGE, INVALID_FIELD, TOO_LARGE, REQUEST_ID_REUSED, ATTACHMENT_NOT_FOUND.
     """
     AppendStream: _aio.StreamStreamMultiCallable[_service_pb2.AppendStreamRequest, _service_pb2.AppendStreamResponse]  # type: ignore[assignment]
     """Appends batches of any sessions, many in flight. Batches of one session apply in the order sent;
@@ -263,7 +264,8 @@ class SessionServiceAsyncStub(SessionServiceStub):
     CollectAttachments: _aio.UnaryUnaryMultiCallable[_service_pb2.CollectAttachmentsRequest, _service_pb2.CollectAttachmentsResponse]  # type: ignore[assignment]
     """Deletes attachments that no stored event of any session or fork names: dropped bodies and deleted
     sessions name nothing, but as far as forks read them. Never what is younger than a grace time.
-    Costs a look at what was appended since the last collection, and at each attachment.
+    Costs a look at what was appended since the last collection, and at each attachment. Errors:
+    EVENT_CORRUPT for a row that might name one; then nothing is deleted.
     """
 
 class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -338,7 +340,7 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_service_pb2.AppendEventsResponse, _abc.Awaitable[_service_pb2.AppendEventsResponse]]:
         """Appends a batch: all of it or nothing, each event judged after the ones before it. Errors:
         SEQ_CONFLICT, STALE_WRITER, WRITER_EPOCH_REQUIRED, ENTRY_NOT_LIVE, EMPTY_RANGE,
-        UNBALANCED_RANGE, INVALID_FIELD, TOO_LARGE, REQUEST_ID_REUSED.
+        UNBALANCED_RANGE, INVALID_FIELD, TOO_LARGE, REQUEST_ID_REUSED, ATTACHMENT_NOT_FOUND.
         """
 
     @_abc_1.abstractmethod
@@ -613,7 +615,8 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_service_pb2.CollectAttachmentsResponse, _abc.Awaitable[_service_pb2.CollectAttachmentsResponse]]:
         """Deletes attachments that no stored event of any session or fork names: dropped bodies and deleted
         sessions name nothing, but as far as forks read them. Never what is younger than a grace time.
-        Costs a look at what was appended since the last collection, and at each attachment.
+        Costs a look at what was appended since the last collection, and at each attachment. Errors:
+        EVENT_CORRUPT for a row that might name one; then nothing is deleted.
         """
 
 def add_SessionServiceServicer_to_server(servicer: SessionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
