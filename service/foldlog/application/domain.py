@@ -14,6 +14,7 @@ from eventsourcing.domain import Aggregate, OriginatorIDError, OriginatorVersion
 
 from foldlog.application.identity import SERVER_MADE, key_of
 from foldlog.application.seal import GENESIS, seal
+from foldlog.core.errors import SeqBehindHeadError
 from foldlog.core.event import EventType
 from foldlog.core.turns import TurnState
 from foldlog.internal.v1.storage_pb2 import Envelope, Origin, StoredFact, Turns
@@ -354,6 +355,8 @@ def build(
     for spec in specs:
         envelope = spec.envelope
         envelope.seq = head.next_seq if spec.seq is None else spec.seq
+        if envelope.seq < head.next_seq:
+            raise SeqBehindHeadError(seq=envelope.seq, next_seq=head.next_seq)
         envelope.type = spec.type
         envelope.time_s, envelope.time_ns = spec.time or now
         envelope.written_ns = now_ns

@@ -164,6 +164,18 @@ class Lane:
         assert self.fold is not None
         return self.fold
 
+    async def fold_at(self, head: Session, seq: int) -> Fold:
+        """Return the fold after a seq of a head that this lane had. Not to be changed.
+
+        Raises EventCorruptError, and HistoryDroppedError where it needs a dropped event.
+        """
+        if seq == head.next_seq - 1:
+            fold = await self.current_fold(head.next_seq)
+            # The lane may have gone on since, by writes of this process or of others.
+            if self.head.version == head.version:
+                return fold.sound()
+        return await self.services.readers.run(self.services.history.fold_at, head, seq)
+
     async def _load_fold(self) -> None:
         """Make the fold from the store, and let it take in what was stored meanwhile."""
         services = self.services
@@ -254,7 +266,12 @@ class Lane:
         return found
 
     def supersede(self, head: Session) -> None:
-        """Take over a head that was moved past rows written beside the committer."""
+        """Take over a head that was moved past rows written beside the committer.
+
+        A reader may have seen those rows, and later ones, already: a head never goes back.
+        """
+        if head.version <= self.head.version:
+            return
         self.head, self.fold, self._opened = head, None, None
         self.tail.clear()
         self.wake()

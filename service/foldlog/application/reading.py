@@ -120,9 +120,9 @@ class Reading:
             fold = await readers.run(history.fold_of, spans, True)
             _require_whole(fold, head)
             return fold
-        if at_seq is None or at_seq == head.next_seq - 1:
+        if at_seq is None:
             return await lane.current_fold(head.next_seq)
-        return await readers.run(history.fold_at, head, at_seq)
+        return await lane.fold_at(head, at_seq)
 
     async def messages(
         self, entries: Sequence[Live], *, chunk: int = CHUNK_MESSAGES

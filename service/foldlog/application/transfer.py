@@ -226,9 +226,12 @@ class Transfer:
                 await lane.refresh()
                 if await lane.answered(request) is not None:
                     return
-                check(lane.head)
+                # Head and fold of one moment: by now others may have written.
+                fold = (await lane.current_fold()).copy() if lane.head.exists else Fold()
+                head = lane.head.copy()
+                check(head)
                 try:
-                    await self._insert(lane, request, row_count, specs)
+                    await self._insert(lane, head, request, row_count, fold, specs)
                     return
                 except DuplicateRowError as error:
                     if error.constraint == "request" and await lane.answered(request) is None:
@@ -246,12 +249,13 @@ class Transfer:
     async def _insert(
         self,
         lane: Lane,
+        head: Session,
         request: RequestKey,
         row_count: int,
+        fold: Fold,
         specs: Callable[[Session, Fold, Session], Iterator[RowSpec]],
     ) -> None:
-        fold = (await lane.current_fold()).copy() if lane.head.exists else Fold()
-        base, head = lane.head.copy(), lane.head.copy()
+        base = head.copy()
         bulk = Bulk(head, request, row_count)
         recorder = self._services.store.recorder
         rows = bulk.rows(specs(head, fold, base))

@@ -240,7 +240,7 @@ class Writing:
         async def prepare(lane: Lane) -> Fold:
             head = await lane.refresh()
             decisions.require_session(head, session_id)
-            return await self._fold_at(lane, to_seq, "to_seq")
+            return (await self._fold_at(lane, to_seq, "to_seq")).copy()
 
         def decide(head: Session, target: Fold) -> Decided:
             if require_closed_turn:
@@ -308,7 +308,8 @@ class Writing:
             decisions.require_session(head, session_id)
             seq = head.next_seq - 1 if at_seq is None else at_seq
             decisions.require_seq(head, seq, "at_seq")
-            fold = await self._fold_at(parent, seq, "at_seq")
+            fold = await parent.fold_at(head, seq)
+            turns, cut = fold.turns, decisions.cut_of(fold)
             reader = self._services.history.reader
             spans = spans_of(head)
             if seq != head.next_seq - 1:
@@ -320,10 +321,10 @@ class Writing:
                 seq,
                 tuple(spans),
                 chain,
-                fold.turns,
+                turns,
                 *_whole_from(head, seq),
                 head.drop_versions,
-                decisions.cut_of(fold),
+                cut,
             )
 
     def _chain_at(self, spans: Sequence[Segment]) -> bytes:
@@ -352,11 +353,9 @@ class Writing:
     # Looking back
 
     async def _fold_at(self, lane: Lane, seq: int, field: str) -> Fold:
-        decisions.require_seq(lane.head, seq, field)
-        if seq == lane.head.next_seq - 1:
-            return (await lane.current_fold(lane.head.next_seq)).sound()
         head = lane.head.copy()  # the lane goes on while we wait
-        return await self._services.readers.run(self._services.history.fold_at, head, seq)
+        decisions.require_seq(head, seq, field)
+        return await lane.fold_at(head, seq)
 
     async def _as_begun(self, lane: Lane, _: Answered) -> Session:
         """Return the head as it was after the session's first row."""
