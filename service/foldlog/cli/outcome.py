@@ -65,14 +65,19 @@ class Commands(TyperGroup):
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:
         """Run a command line and exit."""
+        _open_closed_streams()
         try:
             code = super().main(*args, **extra | {"standalone_mode": False})
+            sys.stdout.flush()
         except CommandError as error:
             code = _ended(str(error), error.outcome)
         except FoldlogError as error:
             code = _ended(f"{error}. {ADVICE.get(type(error), '')}", outcome_of(error))
         except UsageError as error:
             code = _ended(_usage(error), Outcome.BAD_INPUT)
+        except OSError as error:
+            code = _ended(f"{error.strerror or error}", Outcome.BAD_INPUT)
+            _let_output_go()
         sys.exit(code)
 
     def invoke(self, ctx: Any) -> Any:
@@ -80,9 +85,21 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            # What is left in the buffer goes nowhere, and Python's exit does not complain.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _let_output_go()
             raise typer.Exit from None
+
+
+def _open_closed_streams() -> None:
+    """Give a process that was started without an input or an output empty ones."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115 - as long as the process
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+
+
+def _let_output_go() -> None:
+    """Let what is left in the buffer go nowhere, so that Python's exit does not complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage(error: typer.BadParameter) -> str:
