@@ -12,6 +12,8 @@ RUN pip install --no-cache-dir -c /wheels/constraints.txt "$(echo /wheels/foldlo
     && useradd --system --create-home foldlog
 USER foldlog
 WORKDIR /home/foldlog
+# A volume for large attachments is this user's own if it is mounted here.
+RUN mkdir objects
 EXPOSE 50551
 ENTRYPOINT ["foldlog"]
 CMD ["serve"]

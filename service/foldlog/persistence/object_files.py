@@ -74,7 +74,8 @@ class ObjectFiles:
     def remove_abandoned(self, older_than_s: float = ABANDONED_AFTER_S) -> None:
         """Remove what uploads left behind whose process ended."""
         for path in _old(self._root / INCOMING, time.time() - older_than_s):
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink()
 
     def old_names(self, tenant: str, before_s: float) -> Iterator[dict[str, bytes]]:
         """Yield files of a tenant with their digests, folder by folder, but for recent ones."""
@@ -90,7 +91,7 @@ class ObjectFiles:
 
 def _old(folder: Path, before_s: float) -> list[Path]:
     found = []
-    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+    with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             with suppress(FileNotFoundError):
                 if entry.is_file() and entry.stat().st_mtime < before_s:
