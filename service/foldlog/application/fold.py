@@ -241,24 +241,23 @@ class Marks:
     """Tells which events of a log count now, and why others do not."""
 
     def __init__(self, fold: Fold) -> None:
-        self._rewinds = fold.rewinds
+        self._rewinds = frozenset(rewind.seq for rewind in fold.rewinds)
+        self._newest_rewind = fold.rewinds[-1].seq if fold.rewinds else -1
         self._active = fold.active_ranges()
         self._shadows = [s for s in fold.replaces if holds(self._active, s.seq)]
 
     def undone_by(self, seq: int) -> int | None:
-        """Return the seq of the rewind that undid an event, or None if it counts now."""
-        if holds(self._active, seq) or any(r.seq == seq for r in self._rewinds):
+        """Return the seq of the rewind that jumps over an event, or None if the event counts.
+
+        Of several rewinds that undid it, the one without which the log would go on from there.
+        O(log n).
+        """
+        if seq in self._rewinds or holds(self._active, seq):
             return None
-        cause = None
-        for index in range(len(self._rewinds) - 1, -1, -1):
-            rewind = self._rewinds[index]
-            if rewind.seq <= seq:
-                break
-            before = active_ranges(self._rewinds[:index], rewind.seq - 1)
-            cause = rewind.seq
-            if holds(before, seq):
-                break
-        return cause
+        index = bisect_left(self._active, seq, key=lambda r: r[1])
+        if index == len(self._active):
+            return self._newest_rewind
+        return self._active[index][0] - 1  # a rewind's own seq lies before what follows it
 
     def shadowed_by(self, seq: int, position: int) -> int | None:
         """Return the seq of the first active replace that shadowed a surface event, or None."""

@@ -185,11 +185,11 @@ class Reading:
         marks = Marks(folded.fold)
         with self._lanes.use(self._tenant, session_id) as lane:
             spans = spans_of(lane.head)
-        page = await self._services.readers.run(
+        found, next_from = await self._services.readers.run(
             self._page, spans, from_seq, page_size, types, folded.next_seq
         )
-        stored = [_marked(marks, envelope) for envelope in page[0]]
-        return EventPage(stored, folded.next_seq, page[1])
+        stored = await self._services.readers.run(_all_marked, marks, found)
+        return EventPage(stored, folded.next_seq, next_from)
 
     def _page(
         self,
@@ -309,6 +309,10 @@ def _as_seen(row: Row, spans: Sequence[Segment]) -> Envelope:
     elif envelope.body:
         envelope.dropped = False
     return envelope
+
+
+def _all_marked(marks: Marks, envelopes: Sequence[Envelope]) -> list[Stored]:
+    return [_marked(marks, envelope) for envelope in envelopes]
 
 
 def _marked(marks: Marks, envelope: Envelope) -> Stored:
