@@ -30,7 +30,9 @@ def test_every_class_below_the_root_stands_for_a_reason() -> None:
     kinds = set(FoldlogError.__subclasses__())
     while more := {sub for kind in kinds for sub in kind.__subclasses__()} - kinds:
         kinds |= more
-    assert kinds == set(leaves())
+    # The client adds errors of its own, which no server sends.
+    ours = {kind for kind in kinds if kind.__module__ == FoldlogError.__module__}
+    assert ours == set(leaves())
 
 
 @pytest.mark.parametrize("kind", list(leaves()), ids=lambda kind: kind.reason)
