@@ -105,6 +105,19 @@ def test_a_watch_tells_of_dropped_history(log: Calls) -> None:
     watch.cancel()
 
 
+def test_a_watch_that_comes_back_hears_of_history_dropped_meanwhile(log: Calls) -> None:
+    log.append(user("a"), user("b"), replacing(system("S"), 0, 1))
+    log.snapshot()
+    log.append(replacing(system("T"), 0, 1))
+    log.snapshot()
+    watch = Watch(log, 4)
+    element = watch.next()
+    assert element.WhichOneof("kind") == "history_dropped"
+    assert [(r.first, r.last) for r in element.history_dropped.dropped] == [(0, 1), (2, 2)]
+    assert watch.next().WhichOneof("kind") == "caught_up"
+    watch.cancel()
+
+
 def test_a_watch_ends_with_the_session(log: Calls) -> None:
     log.append(user("a"))
     watch = Watch(log)

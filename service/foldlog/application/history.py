@@ -94,14 +94,14 @@ class History:
         fold = self.fold_of(self.reader.cut(spans_of(head), seq))
         fold.next_seq = seq + 1
         fold.sound()
-        dropped = self._dropped(head) if seq < head.whole_from_seq else []
+        dropped = self.dropped(head) if seq < head.whole_from_seq else []
         for live in fold.surface:
             is_dropped = live.row.aggregate_id == head.id and holds(dropped, live.seq)
             if is_dropped or live.is_gone_for(head.id):
                 raise HistoryDroppedError(seq=live.seq, whole_from_seq=head.whole_from_seq)
         return fold
 
-    def _dropped(self, head: Session) -> list[tuple[int, int]]:
+    def dropped(self, head: Session) -> list[tuple[int, int]]:
         """Return the seqs that a session's facts say were dropped, as ascending ranges.
 
         The facts decide, not the rows: their bodies go a while later.

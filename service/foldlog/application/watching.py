@@ -20,7 +20,7 @@ from foldlog.application.reading import Reading
 from foldlog.application.rows import RowReader
 from foldlog.core.errors import EventCorruptError, InvalidFieldError
 from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
-from foldlog.v1.event_pb2 import DeletedFact, Fact, HistoryDroppedFact
+from foldlog.v1.event_pb2 import DeletedFact, Fact, HistoryDroppedFact, SeqRange
 
 T = TypeVar("T")
 IDLE_S = 30.0
@@ -80,8 +80,11 @@ class Watching:
     async def _watch(
         self, lane: Lane, woken: asyncio.Event, from_seq: int
     ) -> AsyncIterator[Watched]:
-        version, caught_up_at = lane.head.version, lane.head.next_seq
-        spans = spans_of(lane.head)
+        head = lane.head.copy()
+        version, caught_up_at, spans = head.version, head.next_seq, spans_of(head)
+        if head.drop_versions:
+            # Who watches again may have missed them.
+            yield await self._services.readers.run(self._drops, head)
         async for batch in self._inherited_and_own(spans, from_seq):
             for envelope in batch:
                 yield envelope
@@ -100,6 +103,13 @@ class Watching:
                 if isinstance(notice, DeletedFact):
                     return
             await self._wait(lane, woken)
+
+    def _drops(self, head: Session) -> HistoryDroppedFact:
+        ranges = self._services.history.dropped(head)
+        return HistoryDroppedFact(
+            whole_from_seq=head.whole_from_seq,
+            dropped=[SeqRange(first=first, last=last) for first, last in ranges],
+        )
 
     async def _wait(self, lane: Lane, woken: asyncio.Event) -> None:
         try:

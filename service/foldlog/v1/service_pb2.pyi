@@ -1636,7 +1636,7 @@ class WatchEventsResponse(_message.Message):
 
     @_builtins.property
     def history_dropped(self) -> _event_pb2.HistoryDroppedFact:
-        """Bodies were dropped."""
+        """Bodies were dropped. What was dropped before the watch began is told first, all in one."""
 
     @_builtins.property
     def deleted(self) -> _event_pb2.DeletedFact:
