@@ -26,7 +26,7 @@ def broken(shell: Shell, session: str) -> str:
 def test_every_break_is_told_with_its_cause_and_its_price(shell: Shell, broken: str) -> None:
     lines = shell.ok("why", broken).splitlines()
     assert lines[0] == "✗ Step 8: a replace took messages away that the provider had cached"
-    assert lines[1] == "  Of the 4 messages of step 5 the first 1 still serve."
+    assert lines[1] == "  Of the 4 messages of step 5 the first still serves."
     assert lines[2].startswith("  Lost: 3 messages, ")
     assert lines[3] == "  Cause: event 7, a system message in place of 2, 3"
     assert lines[4] == "✗ Step 9: the model and the system prompt changed"

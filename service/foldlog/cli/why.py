@@ -104,7 +104,10 @@ def _kept(change: RequestChange) -> str:
         return "The header stands before all messages: nothing of the request before serves."
     kept, sent = change.message_index or 0, change.previous_messages
     before = change.previous_step_seq
-    return f"Of the {sent} messages of step {before} the first {kept} still serve."
+    if not kept:
+        return f"None of the {sent} messages of step {before} still serves."
+    first = "the first still serves" if kept == 1 else f"the first {kept} still serve"
+    return f"Of the {sent} messages of step {before} {first}."
 
 
 def _lost(change: RequestChange) -> str:
