@@ -64,3 +64,16 @@ def test_a_request_is_printed_again(shell: Shell, broken: str) -> None:
     assert shell.json("request", broken, "--at", "4", "--independent") == first
     assert shell.json("request", broken)["header"]["model"] == "m2"
     assert shell.run("request", broken, "--step", "0", "--at", "1").exit_code == 2
+
+
+def test_verify_makes_the_recorded_requests_again(shell: Shell, session: str) -> None:
+    with Client(shell.address) as client:
+        told = client.session(session)
+        step = told.begin_step(user("a"), header=HEADER)
+        told.record_request(step.request)
+        told.record_one_shot("summary", provider="p", model="m")
+    words = shell.ok("verify", session, "--requests")
+    assert "✓ 1 request comes out again; beside them, no steps: 1" in words
+    found = shell.json("verify", session, "--requests")["requests"]
+    assert found == {"verified_count": 1, "skipped_count": 1, "mismatches": []}
+    assert "requests" not in shell.json("verify", session)

@@ -15,6 +15,7 @@ from foldlog.cli.requests import Format
 if TYPE_CHECKING:
     from foldlog.cli.requests import Given
     from foldlog.client.client import Session
+    from foldlog.client.requests import RequestVerification
     from foldlog.client.values import CheckResult, Verification
     from foldlog.core.header import Header
 
@@ -41,6 +42,9 @@ ReportUnanswered = Annotated[
     bool, typer.Option("--report-unanswered-calls", help="Report a call without a result.")
 ]
 ByteExact = Annotated[bool, typer.Option("--byte-exact", help="Report equal JSON in other bytes.")]
+WithRequests = Annotated[
+    bool, typer.Option("--requests", help="Make every recorded request again too, and compare.")
+]
 Independent = Annotated[
     bool, typer.Option("--independent", help="Read the stored rows again, past every cache.")
 ]
@@ -124,21 +128,57 @@ def _print_found(found: CheckResult, given: Given, compared: Header | None, as_j
             typer.echo("  Its header was not compared: the log has none.", err=True)
 
 
-def verify(session: SessionId, address: Address = "", as_json: AsJson = False) -> None:
+def verify(
+    session: SessionId,
+    requests: WithRequests = False,
+    address: Address = "",
+    as_json: AsJson = False,
+) -> None:
     """Recompute the chain of every stored row of a session and its ancestors."""
     with connected(address) as client:
-        found = client.session(session).verify()
-    _print_verified(found, as_json)
-    if not found.intact:
+        chosen = client.session(session)
+        found = chosen.verify()
+        made = chosen.verify_requests() if requests else None
+    if as_json:
+        _print_as_json(found, made)
+    else:
+        _print_verified(found)
+        if made is not None:
+            _print_made(made)
+    if not found.intact or (made is not None and not made.ok):
         raise typer.Exit(Outcome.FINDING)
 
 
-def _print_verified(found: Verification, as_json: bool) -> None:
-    from foldlog.cli.terminal import print_json, printable
+def _print_as_json(found: Verification, made: RequestVerification | None) -> None:
+    from foldlog.cli.terminal import print_json
 
-    if as_json:
-        print_json(asdict(found) | {"chain": found.chain.hex()})
+    document = asdict(found) | {"chain": found.chain.hex()}
+    if made is not None:
+        document["requests"] = {
+            "verified_count": made.verified_count,
+            "skipped_count": made.skipped_count,
+            "mismatches": [
+                {"seq": each.seq, "step_seq": each.step_seq, "reason": each.reason}
+                for each in made.mismatches
+            ],
+        }
+    print_json(document)
+
+
+def _print_made(made: RequestVerification) -> None:
+    beside = f"; beside them, no steps: {made.skipped_count}" if made.skipped_count else ""
+    if made.ok:
+        comes = "request comes" if made.verified_count == 1 else "requests come"
+        typer.secho(f"✓ {made.verified_count} {comes} out again{beside}", fg="green")
         return
+    typer.secho(f"✗ of {made.verified_count} requests some do not come out again:", fg="red")
+    for each in made.mismatches:
+        typer.echo(f"  record {each.seq}: {each.reason or 'it comes out otherwise'}")
+
+
+def _print_verified(found: Verification) -> None:
+    from foldlog.cli.terminal import printable
+
     if found.intact:
         typer.secho(f"✓ {found.row_count} rows, each as it was written", fg="green")
         typer.echo(f"  chain {found.chain.hex()}")
