@@ -178,6 +178,9 @@ def test_a_lost_text_fails_what_needs_it_and_nothing_else(serve: Callable[..., S
         with refused("EVENT_CORRUPT", seq=1):
             read()
     assert log.texts() == ["a", "b"]
+    told = log.verify()
+    assert [(fault.seq, "header" in fault.description) for fault in told.faults] == [(1, True)] * 2
     assert log.append(user("c")).first_seq == 3
     appended(log)
     assert log.header_answer(1).header == LARGE
+    assert log.verify().intact

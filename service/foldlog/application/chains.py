@@ -12,6 +12,7 @@ from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import Lanes
 from foldlog.application.rows import Row, RowReader
 from foldlog.application.seal import GENESIS, chain_value, unsealed
+from foldlog.application.texts import TextLostError
 from foldlog.core.errors import EventCorruptError
 
 MAX_FAULTS = 100
@@ -77,6 +78,7 @@ class _Walk:
         self._span = span
         self._verdict = verdict
         self._expected = 1
+        self._read_texts: dict[bytes, bool] = {}
 
     def walk(self) -> None:
         """Look at every row until there are too many faults."""
@@ -100,9 +102,26 @@ class _Walk:
         if row.damage is not None:
             self._note(seq, row.damage.damage)
         if row.is_legible:
+            self._look_at_texts(row, seq)
             self._follow(row, seq)
         self._expected = version + 1
         self._verdict.row_count += 1
+
+    def _look_at_texts(self, row: Row, seq: int | None) -> None:
+        """Look at the large texts that a header refers to, each once."""
+        texts = row.envelope.header_texts
+        for digest in filter(None, (texts.system_prompt_sha256, texts.tools_sha256)):
+            if digest not in self._read_texts:
+                self._read_texts[digest] = self._is_text(digest)
+            if not self._read_texts[digest]:
+                self._note(seq, "a text of its header is lost or damaged")
+
+    def _is_text(self, digest: bytes) -> bool:
+        try:
+            self._reader.texts.read(digest)
+        except TextLostError:
+            return False
+        return True
 
     def _follow(self, row: Row, seq: int | None) -> None:
         verdict, envelope = self._verdict, row.envelope

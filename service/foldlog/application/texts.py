@@ -107,11 +107,12 @@ class Texts:
         with self._lock:
             held = self._held.get(digest)
         if held is None:
-            held = self._read(digest)
+            held = self.read(digest)
             self._keep(digest, held)
         return held
 
-    def _read(self, digest: bytes) -> bytes:
+    def read(self, digest: bytes) -> bytes:
+        """Return a text as it is stored, whatever is kept. Raises TextLostError."""
         try:
             opened = self._objects.open(self._tenant, digest)
             if opened is None:
