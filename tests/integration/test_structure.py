@@ -105,3 +105,14 @@ async def test_a_full_check_lets_appends_through(url: str) -> None:
     assert judgement.violation is None
     # Were the check one piece of work, the loop would have had a handful of turns.
     assert turns > 50
+
+
+async def test_a_listing_of_the_end_looks_for_no_place_in_the_log(url: str) -> None:
+    async with observed(url) as seen:
+        await grown(seen.app, "long", 5_000)
+        await seen.app.reading.fold("long")
+        await seen.app.lanes.close()
+        seen.forget()
+        page = await seen.app.reading.events("long", 4_990, 100)
+    assert [stored.envelope.seq for stored in page.events] == list(range(4_990, 5_000))
+    assert seen.calls["select_events"] <= 3

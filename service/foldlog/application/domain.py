@@ -54,6 +54,16 @@ class Segment:
     session_id: str
     to_version: int
     to_seq: int
+    # The newest of a session's own rows; an ancestor's are not known.
+    runs: tuple[Run, ...] = field(default=(), compare=False)
+
+    def version_of(self, seq: int) -> int | None:
+        """Return the newest version up to a seq, or None if the runs do not reach back."""
+        index = bisect_right(self.runs, seq, key=lambda run: run.seq) - 1
+        if index < 0:
+            return None
+        run = self.runs[index]
+        return run.version + min(seq - run.seq, run.count - 1)
 
 
 class Session(Aggregate):
@@ -261,14 +271,6 @@ class Session(Aggregate):
         self.whole_from_seq = origin.whole_from_seq
         if origin.HasField("dropped_from_seq"):
             self.dropped_from_seq = origin.dropped_from_seq
-
-    def version_of(self, seq: int) -> int | None:
-        """Return the newest version up to a seq, or None if the runs do not reach back."""
-        index = bisect_right(self.runs, seq, key=lambda run: run.seq) - 1
-        if index < 0:
-            return None
-        run = self.runs[index]
-        return run.version + min(seq - run.seq, run.count - 1)
 
 
 TOPICS: dict[str, type[Session.Event]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from eventsourcing.persistence import StoredEvent
@@ -35,7 +35,8 @@ class Opened:
 
 def spans_of(head: Session) -> list[Segment]:
     """Return a session's lineage as stretches of rows, its own last."""
-    own = Segment(head.id, head.session_id, head.version, head.next_seq - 1)
+    runs = tuple(replace(run) for run in head.runs)  # the head moves its own on
+    own = Segment(head.id, head.session_id, head.version, head.next_seq - 1, runs)
     return [*head.segments, own]
 
 

@@ -312,12 +312,16 @@ class RowReader:
     def version_up_to(self, span: Segment, seq: int) -> int:
         """Return the newest version in a span at which no event is past a seq; 0 if there is none.
 
-        Binary search: seqs never fall from version to version, and a fact carries its next_seq.
+        By the runs of the session's own rows where they reach, else by binary search: seqs never
+        fall from version to version, and a fact carries its next_seq.
         """
         if seq < 0:
             return 0
         if seq >= span.to_seq:
             return span.to_version
+        known = span.version_of(seq)
+        if known is not None:
+            return known
         low, high = 0, span.to_version
         while low < high:
             middle = (low + high + 1) // 2

@@ -50,7 +50,6 @@ class Spool:
         self.count = 0
         self.first_seq = -1
         self.last_seq = -1
-        self.has_replaces = False
         self.dropped: list[int] = []
 
     def close(self) -> None:
@@ -118,7 +117,6 @@ class Spool:
             validate_replace(PositionRange(event.replace.start, event.replace.stop), event.seq)
         except InvalidFieldError as error:
             raise error.within(path) from None
-        self.has_replaces = True
 
     def _note_request(self, event: RawEvent, path: str) -> None:
         if not event.request_digest:

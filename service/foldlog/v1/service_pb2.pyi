@@ -922,7 +922,9 @@ class RestoreBatch(_message.Message):
     EVENTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[_event_pb2.Event]:
-        """The events: seq, time, body and, for a replace, its range. Others are ignored, but for request_id, dropped and request_next_seq."""
+        """The events: seq, time, body and, for a replace, its range. Of the other fields dropped, request_id,
+        request_digest with request_row_count, and request_next_seq are kept; the rest is ignored.
+        """
 
     def __init__(
         self,
