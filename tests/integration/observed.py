@@ -12,6 +12,7 @@ from uuid import UUID
 from foldlog.application.application import SessionApplication
 from foldlog.application.decisions import Guard
 from foldlog.application.incoming import Incoming, incoming_events
+from foldlog.application.tenant import Tenant
 from foldlog.internal.v1.raw_pb2 import RawNewEvent
 from foldlog.persistence.store import open_store
 from foldlog.settings import Settings
@@ -43,10 +44,10 @@ class Observed:
 
 
 class Observation:
-    """An application, the calls its store got, and the rows it read."""
+    """A tenant's calls, the calls that the store got for them, and the rows it read."""
 
-    def __init__(self, app: SessionApplication) -> None:
-        self.app = app
+    def __init__(self, tenant: Tenant) -> None:
+        self.tenant = tenant
         self.calls: Counter[str] = Counter()
         self.rows: Counter[tuple[UUID, int]] = Counter()
 
@@ -68,7 +69,7 @@ async def observed(url: str) -> AsyncIterator[Observation]:
         checkpoints=Observed(store.checkpoints, calls, Counter()),  # type: ignore[arg-type]
     )
     app = SessionApplication(seen, Settings(database_url=url))
-    observation = Observation(app)
+    observation = Observation(app.tenant())
     observation.calls, observation.rows = calls, rows
     try:
         yield observation
@@ -83,17 +84,17 @@ def said(role: int, text: str, **fields: Any) -> RawNewEvent:
     return RawNewEvent(body=body.SerializeToString())
 
 
-async def append(app: SessionApplication, session_id: str, events: list[RawNewEvent]) -> Any:
+async def append(tenant: Tenant, session_id: str, events: list[RawNewEvent]) -> Any:
     """Append a batch in process."""
-    batch: list[Incoming] = incoming_events(events, app.settings.limits)
-    request = app.writing.request("")
-    write = app.writing.append_write(session_id, request, batch, Guard())
-    return await app.writing.write(session_id, write)
+    batch: list[Incoming] = incoming_events(events, tenant.settings.limits)
+    request = tenant.writing.request("")
+    write = tenant.writing.append_write(session_id, request, batch, Guard())
+    return await tenant.writing.write(session_id, write)
 
 
-async def grown(app: SessionApplication, session_id: str, count: int) -> None:
+async def grown(tenant: Tenant, session_id: str, count: int) -> None:
     """Create a session of so many messages."""
-    await app.writing.create(session_id, "", {}, "")
+    await tenant.writing.create(session_id, "", {}, "")
     for start in range(0, count, 1_000):
         size = min(1_000, count - start)
-        await append(app, session_id, [said(2, f"message {start + i}") for i in range(size)])
+        await append(tenant, session_id, [said(2, f"message {start + i}") for i in range(size)])

@@ -32,10 +32,10 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 async def test_forking_a_long_session_stores_one_row(url: str) -> None:
     async with observed(url) as seen:
-        await grown(seen.app, "long", 10_000)
-        before = seen.app.store.recorder.max_notification_id()
-        await seen.app.writing.fork("long", "", "child", 5_000, {}, "", False)
-        changes = seen.app.store.recorder.select_changes(before or 0, 10)
+        await grown(seen.tenant, "long", 10_000)
+        before = seen.tenant.services.store.recorder.max_notification_id()
+        await seen.tenant.writing.fork("long", "", "child", 5_000, {}, "", False)
+        changes = seen.tenant.services.store.recorder.select_changes(before or 0, 10)
     assert len(changes) == 1
 
 
@@ -43,11 +43,11 @@ async def test_an_append_makes_the_same_queries_whatever_the_length(url: str) ->
     async with observed(url) as seen:
         made = []
         for name, length in (("short", 10), ("long", 100_000)):
-            await grown(seen.app, name, length)
-            await append(seen.app, name, [said(2, "warm")])
-            await seen.app.lanes.close()  # a checkpoint that is owed is no part of the append
+            await grown(seen.tenant, name, length)
+            await append(seen.tenant, name, [said(2, "warm")])
+            await seen.tenant.lanes.close()  # a checkpoint that is owed is no part of the append
             seen.forget()
-            await append(seen.app, name, [said(2, "one more")])
+            await append(seen.tenant, name, [said(2, "one more")])
             made.append(Counter(seen.calls))
     assert made[0] == made[1]
     assert made[1]["insert_events"] == 1
@@ -58,26 +58,26 @@ async def test_an_append_after_a_restart_reads_a_checkpoint_and_a_tail(
     url: str, length: int
 ) -> None:
     async with observed(url) as seen:
-        await grown(seen.app, "session", length)
-        await seen.app.lanes.close()
+        await grown(seen.tenant, "session", length)
+        await seen.tenant.lanes.close()
     async with observed(url) as seen:
-        await append(seen.app, "session", [said(2, "after")])
+        await append(seen.tenant, "session", [said(2, "after")])
     assert sum(seen.calls.values()) <= 6
     assert sum(seen.rows.values()) <= 1_100
 
 
 async def test_opening_a_session_after_a_restart_reads_no_row_twice(url: str) -> None:
     async with observed(url) as seen:
-        await grown(seen.app, "parent", 2_500)
+        await grown(seen.tenant, "parent", 2_500)
         compacted = said(1, "summary")
         compacted.replace.positions.start, compacted.replace.positions.stop = 100, 2_000
-        await append(seen.app, "parent", [compacted])
-        await seen.app.writing.fork("parent", "", "child", None, {}, "", False)
-        await append(seen.app, "child", [said(2, "own")])
-        await seen.app.lanes.close()
+        await append(seen.tenant, "parent", [compacted])
+        await seen.tenant.writing.fork("parent", "", "child", None, {}, "", False)
+        await append(seen.tenant, "child", [said(2, "own")])
+        await seen.tenant.lanes.close()
     async with observed(url) as seen:
-        folded = await seen.app.reading.fold("child")
-        await append(seen.app, "child", [said(2, "more")])
+        folded = await seen.tenant.reading.fold("child")
+        await append(seen.tenant, "child", [said(2, "more")])
     assert len(folded.fold.surface) == 100 + 1 + 499 + 2
     twice = {key: n for key, n in seen.rows.items() if n > 1 and key[1] != 1}
     assert not twice
@@ -85,8 +85,8 @@ async def test_opening_a_session_after_a_restart_reads_no_row_twice(url: str) ->
 
 async def test_a_full_check_lets_appends_through(url: str) -> None:
     async with observed(url) as seen:
-        await grown(seen.app, "long", 10_000)
-        await seen.app.writing.create("busy", "", {}, "")
+        await grown(seen.tenant, "long", 10_000)
+        await seen.tenant.writing.create("busy", "", {}, "")
         messages = [Message(role=2, text=f"message {i}") for i in range(10_000)]  # type: ignore[arg-type]
         request = CheckRequestRequest(
             session_id="long",
@@ -94,7 +94,7 @@ async def test_a_full_check_lets_appends_through(url: str) -> None:
             options=CheckOptions(strict_system=True),
         )
         turns = 0
-        checking = asyncio.create_task(seen.app.checking.check(request))
+        checking = asyncio.create_task(seen.tenant.checking.check(request))
         started = time.perf_counter()
         while not checking.done():
             await asyncio.sleep(0)
@@ -109,10 +109,10 @@ async def test_a_full_check_lets_appends_through(url: str) -> None:
 
 async def test_a_listing_of_the_end_looks_for_no_place_in_the_log(url: str) -> None:
     async with observed(url) as seen:
-        await grown(seen.app, "long", 5_000)
-        await seen.app.reading.fold("long")
-        await seen.app.lanes.close()
+        await grown(seen.tenant, "long", 5_000)
+        await seen.tenant.reading.fold("long")
+        await seen.tenant.lanes.close()
         seen.forget()
-        page = await seen.app.reading.events("long", 4_990, 100)
+        page = await seen.tenant.reading.events("long", 4_990, 100)
     assert [stored.envelope.seq for stored in page.events] == list(range(4_990, 5_000))
     assert seen.calls["select_events"] <= 3

@@ -35,6 +35,8 @@ EVENT_READS = {
     "a request": queries.request(SESSION, b"key"),
     "notifications": queries.notifications(5_000, 1 << 62, (), False, 500),
     "notifications of topics": queries.notifications(5_000, 1 << 62, ("t", "u"), False, 500),
+    "places": queries.places(5_000, 1 << 62, 5_000),
+    "placed": queries.placed([5_001, 5_900]),
     "changes": queries.changes(5_000, 1 << 62, 1_000),
     "the last notification": queries.last_notification(1 << 62),
 }

@@ -1,54 +1,39 @@
-"""The service as an `eventsourcing` application, and its calls in groups."""
+"""The service as an `eventsourcing` application: what its tenants share."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, ClassVar
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from eventsourcing.application import Application
 from eventsourcing.persistence import InfrastructureFactory, JSONTranscoder, Mapper, Transcoder
 from eventsourcing.utils import Environment
 
-from foldlog import observability
-from foldlog.application.attachments import Attachments
-from foldlog.application.bodies import Bodies
-from foldlog.application.chains import Chains
-from foldlog.application.checking import Checking
-from foldlog.application.collecting import Collecting
+from foldlog.application.attachments import THREADS
+from foldlog.application.bodies import kept_bodies
+from foldlog.application.collecting import References
 from foldlog.application.committer import Committer
 from foldlog.application.domain import Session
-from foldlog.application.explaining import Explaining
 from foldlog.application.feed import Feed
-from foldlog.application.headers import HeaderCache, Headers
-from foldlog.application.history import History
+from foldlog.application.headers import kept_headers
 from foldlog.application.identity import DEFAULT_TENANT
-from foldlog.application.lane import Lane, Services
+from foldlog.application.lane import Lane
 from foldlog.application.lanes import Lanes
-from foldlog.application.ledger import CallLedger
 from foldlog.application.mapper import SessionMapper
-from foldlog.application.ranges import Ranges
 from foldlog.application.readers import Readers
-from foldlog.application.reading import Reading
-from foldlog.application.records import Records
-from foldlog.application.recovery import Recovery
-from foldlog.application.requests import Requests
-from foldlog.application.retention import Retention
-from foldlog.application.rows import RowReader
-from foldlog.application.steps import Steps
-from foldlog.application.transfer import Transfer
-from foldlog.application.verifying import Verifying
-from foldlog.application.watching import Watching
-from foldlog.application.writing import Writing
-from foldlog.core.errors import FoldlogError, InternalError, InvalidFieldError
+from foldlog.application.rows import KeptByRows, RowReader
+from foldlog.application.tenant import Shared, Tenant
 from foldlog.persistence.factory import SessionFactory
-from foldlog.persistence.index import IndexPage, IndexQuery, PageTokenError
 from foldlog.persistence.store import Store
 from foldlog.settings import Settings
 
+TENANTS = 1_000  # whose calls are kept ready
+
 
 class SessionApplication(Application[UUID]):
-    """Sessions on one store. Its calls are coroutines of one event loop.
+    """Sessions on one store. Its calls are coroutines of one event loop, a tenant's in `tenant`.
 
     The package's aggregate cache and automatic snapshots are not used: lanes and checkpoints are in
     their place.
@@ -61,54 +46,41 @@ class SessionApplication(Application[UUID]):
         self.store = store
         self.settings = settings
         super().__init__()
-        limits, tenant = settings.limits, DEFAULT_TENANT
-        reader = RowReader(store, tenant)
         self._readers = Readers(settings.reader_threads, "reader")
+        self._object_threads = Readers(THREADS, "objects")
         self._committer = Committer(store)
-        self.objects = Attachments(store.objects, self._readers, settings, tenant)
-        services = Services(
+        self._tenants: OrderedDict[str, Tenant] = OrderedDict()
+        self.lanes = Lanes(
+            lambda tenant: self.tenant(tenant).services,
+            settings.fold_cache_bytes,
+            settings.limits.session_id_bytes,
+        )
+        self.feed = Feed(store, self.lanes, settings.feed_poll_s)
+        by_rows = KeptByRows()
+        self._shared = Shared(
             store,
-            History(store, reader),
+            settings,
             self._readers,
+            self._object_threads,
             self._committer,
+            self.lanes,
+            self.feed,
             self._on_stored,
-            lambda is_cached: self.lanes.note_fold_wanted(is_cached),
-            self.objects,
+            References(store, RowReader(store, DEFAULT_TENANT, by_rows)),
+            by_rows,
+            kept_bodies(settings.body_cache_bytes),
+            kept_headers(),
         )
-        self.lanes = Lanes(services, settings.fold_cache_bytes, limits.session_id_bytes)
-        self.bodies = Bodies(reader, settings.body_cache_bytes)
-        self.feed = Feed(services, self.lanes, settings.feed_poll_s)
-        self.reading = Reading(services, self.lanes, self.bodies, limits, tenant)
-        self.chains = Chains(services, self.lanes, tenant)
-        self.writing = Writing(services, self.lanes, limits, tenant)
-        self.checking = Checking(self.reading, settings.check_mode)
-        self.retention = Retention(
-            services, self.lanes, self.feed, self.bodies, self.writing, tenant
-        )
-        self.watching = Watching(services, self.lanes, self.feed, self.reading, tenant)
-        self.collecting = Collecting(
-            services, self.feed, store.objects, settings.object_grace_s, tenant
-        )
-        self.transfer = Transfer(services, self.lanes, self.reading, self.writing, limits, tenant)
-        self.recovery = Recovery(services, self.lanes, self.reading, self.writing, limits, tenant)
-        self.ledger = CallLedger(store.index, self.feed, self._readers, limits, tenant)
-        self.ranges = Ranges(self.reading, self._readers)
-        header_cache = HeaderCache(self.reading)
-        uncached = Reading(services, self.lanes, Bodies(reader, 0), limits, tenant)
-        self.headers = Headers(header_cache, self.writing, limits)
-        self.requests = Requests(services, self.lanes, self.reading, uncached, header_cache, tenant)
-        self.steps = Steps(
-            services,
-            self.reading,
-            self.writing,
-            self.bodies,
-            self.headers,
-            self.requests,
-            limits,
-        )
-        self.records = Records(self.reading, self.writing, self.requests, limits)
-        self.explaining = Explaining(services, self.reading)
-        self.verifying = Verifying(services, self.reading)
+
+    def tenant(self, name: str = DEFAULT_TENANT) -> Tenant:
+        """Return the calls of a tenant."""
+        tenant = self._tenants.get(name)
+        if tenant is None:
+            tenant = self._tenants[name] = Tenant(name, self._shared)
+            if len(self._tenants) > TENANTS:
+                self._tenants.popitem(last=False)
+        self._tenants.move_to_end(name)
+        return tenant
 
     def construct_factory(self, env: Environment) -> InfrastructureFactory[Any]:
         """Return the factory of the store that was given."""
@@ -122,27 +94,6 @@ class SessionApplication(Application[UUID]):
         """Return the mapper of envelopes."""
         return SessionMapper()
 
-    async def list_sessions(self, query: IndexQuery) -> IndexPage:
-        """Return a page of the index once it has passed this process's own writes."""
-        await self.feed.indexed()
-        try:
-            return await self._readers.run(self.store.index.list_sessions, query)
-        except PageTokenError as error:
-            raise InvalidFieldError.of("page_token", str(error)) from None
-
-    def as_ours(self, error: BaseException) -> FoldlogError:
-        """Return an error as a caller may see it; a fault of ours is logged under an id."""
-        if isinstance(error, FoldlogError):
-            return error
-        log_id = uuid4().hex
-        observability.log(
-            "call.failed",
-            level="error",
-            log_id=log_id,
-            error=error,
-        )
-        return InternalError(log_id=log_id)
-
     async def start(self) -> None:
         """Begin to follow the feed."""
         await self.feed.start()
@@ -153,7 +104,7 @@ class SessionApplication(Application[UUID]):
         await self.lanes.close()
         await self.feed.close()
         await self._committer.close()
-        self.objects.close()
+        self._object_threads.close()
         self._readers.close()
 
     def _on_stored(self, lane: Lane, events: Sequence[Session.Event], notification_id: int) -> None:

@@ -104,18 +104,19 @@ class Attachments:
     """The attachments of a tenant."""
 
     def __init__(
-        self, objects: ObjectStore, readers: Readers, settings: Settings, tenant: str
+        self,
+        objects: ObjectStore,
+        readers: Readers,
+        threads: Readers,
+        settings: Settings,
+        tenant: str,
     ) -> None:
         self._objects = objects
         self._readers = readers
+        self._threads = threads  # apart, for the long work of bytes in and out
         self._limit_bytes = settings.limits.attachment_bytes
         self._fresh_ns = int(settings.object_grace_s * 1e9) // FRESH_PART
         self._tenant = tenant
-        self._threads = Readers(THREADS, "objects")
-
-    def close(self) -> None:
-        """Let running work end."""
-        self._threads.close()
 
     # Bytes in
 

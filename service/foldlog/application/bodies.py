@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
 
 from foldlog.application.fold import Live, RowRef
+from foldlog.application.kept import Kept
 from foldlog.application.rows import Row, RowReader
 from foldlog.codec import message_from_proto
 from foldlog.core.errors import EventCorruptError
@@ -32,34 +32,32 @@ def message_of(encoded: bytes) -> Message:
     return message_from_proto(FoldedMessage.FromString(encoded).message)
 
 
+KeptBodies = Kept[RowRef, bytes]
+
+
+def kept_bodies(max_bytes: int) -> KeptBodies:
+    """Return room for encoded FoldedMessages by row."""
+    return Kept(max_bytes, lambda encoded: len(encoded) + 200)
+
+
 class Bodies:
-    """A cache of encoded FoldedMessages by row, bounded by bytes.
+    """Encoded FoldedMessages by row, read once.
 
     Reading is blocking, looking is not.
     """
 
-    def __init__(self, reader: RowReader, max_bytes: int) -> None:
+    def __init__(self, reader: RowReader, kept: KeptBodies) -> None:
         self._reader = reader
-        self._max_bytes = max_bytes
-        self._held: OrderedDict[RowRef, bytes] = OrderedDict()
-        self._size = 0
+        self._held = kept
 
     def keep(self, ref: RowRef, encoded: bytes) -> None:
-        """Keep a message, forgetting those used longest ago."""
-        if ref in self._held:
-            return
-        self._held[ref] = encoded
-        self._size += len(encoded) + 200
-        while self._size > self._max_bytes:
-            _, oldest = self._held.popitem(last=False)
-            self._size -= len(oldest) + 200
+        """Keep a message, as long as there is room."""
+        self._held.keep(ref, encoded)
 
     def forget(self, refs: Iterable[RowRef]) -> None:
         """Forget messages whose rows were dropped."""
         for ref in refs:
-            encoded = self._held.pop(ref, None)
-            if encoded is not None:
-                self._size -= len(encoded) + 200
+            self._held.forget(ref)
 
     def get(self, ref: RowRef) -> bytes | None:
         """Return a message if it is kept."""

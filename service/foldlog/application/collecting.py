@@ -28,8 +28,8 @@ from foldlog.persistence.object_table import (
     ReferenceChanges,
     Surveyed,
 )
-from foldlog.persistence.objects import ObjectStore
 from foldlog.persistence.rows import SessionNotification
+from foldlog.persistence.store import Store
 
 PAGE = 500
 PAGE_BYTES = 8 * 1024 * 1024
@@ -45,15 +45,57 @@ class Collected:
     examined_count: int = 0
 
 
+class References:
+    """Notes which events name which attachments: every tenant's, at one position in the feed.
+
+    Blocking: called on reader threads.
+    """
+
+    def __init__(self, store: Store, reader: RowReader) -> None:
+        self._store = store
+        self._table = store.objects.table
+        self._reader = reader
+
+    def follow(self) -> None:
+        """Note the references of what the index has passed.
+
+        Raises EventCorruptError for a damaged row: nothing is deleted that it might name.
+        """
+        newest = self._store.index.position() or 0
+        while self._follow(newest):
+            pass
+
+    def _follow(self, newest: int) -> bool:
+        """Note those of the next stretch. Returns whether there may be more."""
+        followed = self._table.followed()
+        rows = self._store.recorder.select_notifications(
+            followed, PAGE, newest, inclusive_of_start=False, max_bytes=PAGE_BYTES
+        )
+        if not rows:
+            return False
+        changes = changes_of(rows, self._reader)
+        try:
+            self._table.apply_references(changes, Tracking(REFERENCES_NAME, rows[-1].id))
+        except IntegrityError:
+            return True  # another collection was faster
+        return True
+
+
 class Collecting:
     """Collects the attachments of a tenant."""
 
     def __init__(
-        self, services: Services, feed: Feed, objects: ObjectStore, grace_s: float, tenant: str
+        self,
+        services: Services,
+        feed: Feed,
+        references: References,
+        grace_s: float,
+        tenant: str,
     ) -> None:
         self._services = services
         self._feed = feed
-        self._objects = objects
+        self._references = references
+        self._objects = services.store.objects
         self._grace_s = grace_s
         self._tenant = tenant
 
@@ -65,11 +107,8 @@ class Collecting:
         """Delete what nothing names and what is older than the grace, the setting's at least."""
         young_from_ns = time.time_ns() - int(max(grace_s, self._grace_s) * 1e9)
         run = self._services.readers.run
-        newest: int | None = await run(self._services.store.recorder.max_notification_id)
-        await self._feed.indexed(newest or 0)
-        newest = await run(self._services.store.index.position)
-        while await run(self._follow, newest or 0):
-            pass
+        await self._feed.settled()
+        await run(self._references.follow)
         found, after = Collected(), b""
         while page := await run(self._table.survey, self._tenant, after, young_from_ns, PAGE):
             await run(self._judge, page, young_from_ns, dry_run, found)
@@ -78,25 +117,6 @@ class Collecting:
             before_s = young_from_ns / 1e9 - ORPHAN_AFTER_S
             await run(self._objects.remove_unnamed, self._tenant, before_s)
         return found
-
-    def _follow(self, newest: int) -> bool:
-        """Note the references of the next stretch of the feed. Returns whether there may be more.
-
-        Raises EventCorruptError for a damaged row: nothing is deleted that it might name.
-        """
-        recorder = self._services.store.recorder
-        followed = self._table.followed()
-        rows = recorder.select_notifications(
-            followed, PAGE, newest, inclusive_of_start=False, max_bytes=PAGE_BYTES
-        )
-        if not rows:
-            return False
-        changes = changes_of(rows, self._services.history.reader)
-        try:
-            self._table.apply_references(changes, Tracking(REFERENCES_NAME, rows[-1].id))
-        except IntegrityError:
-            return True  # another collection was faster
-        return True
 
     def _judge(
         self, page: Sequence[Surveyed], young_from_ns: int, dry_run: bool, found: Collected

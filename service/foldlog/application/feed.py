@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Sequence
 from eventsourcing.persistence import IntegrityError, Notification
 
 from foldlog import observability
-from foldlog.application.lane import Services
 from foldlog.application.lanes import Lanes
 from foldlog.application.projection import IndexProjection
 from foldlog.application.readers import Readers
 from foldlog.core.errors import FoldlogError, StoreUnavailableError
+from foldlog.persistence.store import Store
 
 PAGE = 500
 PAGE_BYTES = 16 * 1024 * 1024
@@ -23,11 +23,11 @@ INDEX_WAIT_S = 10.0
 class Feed:
     """One follower a process. A hint, a commit of this process or a poll sets it going."""
 
-    def __init__(self, services: Services, lanes: Lanes, poll_s: float) -> None:
-        self._services = services
+    def __init__(self, store: Store, lanes: Lanes, poll_s: float) -> None:
+        self._store = store
         self._lanes = lanes
         self._poll_s = poll_s
-        self._projection = IndexProjection(services.store.index)
+        self._projection = IndexProjection(store.index)
         self._threads = Readers(2, "feed")
         self._hint = asyncio.Event()
         self._urgent = asyncio.Event()
@@ -39,13 +39,13 @@ class Feed:
 
     async def start(self) -> None:
         """Begin to follow."""
-        recorder, index = self._services.store.recorder, self._services.store.index
+        recorder, index = self._store.recorder, self._store.index
         newest: int | None = await self._threads.run(recorder.max_notification_id)
         indexed: int | None = await self._threads.run(index.position)
         self._seen, self._indexed = newest or 0, indexed or 0
         self._own = self._seen  # listings are to have what was acknowledged before the start, too
         self._tasks = [asyncio.create_task(self._follow())]
-        if not self._services.is_exclusive:
+        if not self._store.is_exclusive:
             self._tasks.append(asyncio.create_task(self._listen()))
 
     async def close(self) -> None:
@@ -59,8 +59,8 @@ class Feed:
         """Take note of a commit of this process."""
         self._own = max(self._own, notification_id)
         self._hint.set()
-        if not self._services.is_exclusive:
-            self._services.store.recorder.notify()
+        if not self._store.is_exclusive:
+            self._store.recorder.notify()
 
     async def indexed(self, notification_id: int = 0) -> None:
         """Wait until the index has passed what this process wrote before the call, and a row."""
@@ -76,14 +76,12 @@ class Feed:
     async def settled(self) -> None:
         """Wait until the index has passed what any process wrote before the call."""
         await self.indexed()
-        newest: int | None = await self._threads.run(
-            self._services.store.recorder.max_notification_id
-        )
+        newest: int | None = await self._threads.run(self._store.recorder.max_notification_id)
         await self.indexed(newest or 0)
 
     async def _listen(self) -> None:
         """Pass on hints of other processes."""
-        recorder = self._services.store.recorder
+        recorder = self._store.recorder
         threads = Readers(1, "hints")
         try:
             while True:
@@ -126,7 +124,7 @@ class Feed:
             self._moved.notify_all()
 
     async def _wake_lanes(self) -> None:
-        recorder = self._services.store.recorder
+        recorder = self._store.recorder
         while changes := await self._threads.run(recorder.select_changes, self._seen, PAGE):
             for _, aggregate_id, version in changes:
                 lane = self._lanes.known(aggregate_id)
@@ -136,7 +134,7 @@ class Feed:
 
     async def _index(self) -> bool:
         """Apply the next stretch. Returns whether there may be more."""
-        recorder, index = self._services.store.recorder, self._services.store.index
+        recorder, index = self._store.recorder, self._store.index
         found = await self._threads.run(
             recorder.select_notifications,
             self._indexed,
@@ -157,20 +155,19 @@ class Feed:
             self._moved.notify_all()
         return True
 
-    async def watch(self, after_id: int) -> AsyncIterator[Sequence[Notification] | None]:
-        """Yield the feed's rows after an id, a page at a time, and None each time all is told."""
-        recorder = self._services.store.recorder
+    async def watch(
+        self, after_id: int, tenant: str
+    ) -> AsyncIterator[Sequence[Notification] | None]:
+        """Yield a tenant's rows after an id, a page at a time, and None each time all is told."""
+        recorder = self._store.recorder
         while True:
-            found = await self._threads.run(
-                recorder.select_notifications,
-                after_id,
-                PAGE,
-                inclusive_of_start=False,
-                max_bytes=PAGE_BYTES,
+            found, reached = await self._threads.run(
+                recorder.select_tenant_notifications, tenant, after_id, PAGE, PAGE_BYTES
             )
             if found:
-                after_id = found[-1].id
                 yield found
+            if reached > after_id:
+                after_id = reached
                 continue
             yield None
             async with self._moved:

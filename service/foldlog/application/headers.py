@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 
 from foldlog.application import decisions
@@ -10,6 +9,7 @@ from foldlog.application.decisions import Guard
 from foldlog.application.domain import Answered, RowSpec, Session, build
 from foldlog.application.fold import EventRef, Passed, RowRef
 from foldlog.application.incoming import judge_header, require_size
+from foldlog.application.kept import Kept
 from foldlog.application.lane import Decided, Lane, Write
 from foldlog.application.reading import Reading
 from foldlog.application.texts import cut
@@ -43,31 +43,28 @@ class Recorded:
     next_seq: int
 
 
-class HeaderCache:
-    """Headers by their rows, bounded by bytes. Not to be changed by those who get them."""
+KeptHeaders = Kept[RowRef, RequestHeader]
 
-    def __init__(self, reading: Reading, max_bytes: int = CACHE_BYTES) -> None:
+
+def kept_headers() -> KeptHeaders:
+    """Return room for headers by row."""
+    return Kept(CACHE_BYTES, lambda header: header.ByteSize())
+
+
+class HeaderCache:
+    """Headers by their rows, read once. Not to be changed by those who get them."""
+
+    def __init__(self, reading: Reading, kept: KeptHeaders) -> None:
         self._reading = reading
-        self._max_bytes = max_bytes
-        self._held: OrderedDict[RowRef, RequestHeader] = OrderedDict()
-        self._size = 0
+        self._held = kept
 
     async def at(self, place: EventRef) -> RequestHeader:
         """Return the header that a fold points to."""
         header = self._held.get(place.row)
         if header is None:
             header = await self._reading.header_at(place)
-            self._keep(place.row, header)
+            self._held.keep(place.row, header)
         return header
-
-    def _keep(self, row: RowRef, header: RequestHeader) -> None:
-        if row in self._held:
-            return
-        self._held[row] = header
-        self._size += header.ByteSize()
-        while self._size > self._max_bytes:
-            _, oldest = self._held.popitem(last=False)
-            self._size -= oldest.ByteSize()
 
 
 class Headers:

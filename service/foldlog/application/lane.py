@@ -91,7 +91,7 @@ class Write:
 
 @dataclass(slots=True)
 class Services:
-    """What every lane of a process shares."""
+    """What every lane of a tenant shares."""
 
     store: Store
     history: History
@@ -100,11 +100,6 @@ class Services:
     on_stored: Callable[[Lane, Sequence[Session.Event], int], None]
     on_fold_wanted: Callable[[bool], None]
     objects: Attachments
-
-    @property
-    def is_exclusive(self) -> bool:
-        """Whether no other process writes to the store."""
-        return self.store.dialect == "sqlite"
 
 
 class Lane:
@@ -147,7 +142,7 @@ class Lane:
         With `min_next_seq` a head that is as far is taken without a look at the store.
         """
         await self.opened()
-        if self.services.is_exclusive:
+        if self.services.store.is_exclusive:
             return self.head
         if min_next_seq is None or self.head.next_seq < min_next_seq:
             await self._catch_up()
@@ -432,7 +427,7 @@ class Lane:
         """Look for the write's request in the store, and see what other processes wrote."""
         if await self._replayed(write):
             return
-        if not self.services.is_exclusive:
+        if not self.services.store.is_exclusive:
             await self._catch_up()
         write.is_confirmed, self._is_spoilt = True, True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
@@ -23,8 +23,10 @@ SWEEP_EVERY = 256
 class Lanes:
     """Every session this process knows something about."""
 
-    def __init__(self, services: Services, cache_bytes: int, id_bytes: int) -> None:
-        self._services = services
+    def __init__(
+        self, services_of: Callable[[str], Services], cache_bytes: int, id_bytes: int
+    ) -> None:
+        self._services_of = services_of
         self._id_bytes = id_bytes
         self._cache_bytes = cache_bytes
         self._lanes: OrderedDict[UUID, Lane] = OrderedDict()
@@ -47,7 +49,7 @@ class Lanes:
         """Give the lane of an aggregate id, as `use` does."""
         lane = self._lanes.get(id_)
         if lane is None:
-            lane = self._lanes[id_] = Lane(self._services, id_, tenant)
+            lane = self._lanes[id_] = Lane(self._services_of(tenant), id_, tenant)
         self._lanes.move_to_end(id_)
         self._uses += 1
         if self._uses % SWEEP_EVERY == 0:
@@ -90,7 +92,8 @@ class Lanes:
         try:
             fold = await lane.current_fold()
             head, copy = lane.head.copy(), fold.copy()
-            await self._services.readers.run(self._services.history.save_checkpoint, head, copy)
+            services = lane.services
+            await services.readers.run(services.history.save_checkpoint, head, copy)
         except Exception as error:  # a cache: its loss costs time only
             observability.log(
                 "checkpoint.failed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from eventsourcing.persistence import StoredEvent
@@ -11,8 +11,9 @@ from google.protobuf.message import DecodeError
 
 from foldlog.application.domain import Segment, Session
 from foldlog.application.fold import Live, Passed, RowRef
+from foldlog.application.kept import SharedKept
 from foldlog.application.seal import commitment
-from foldlog.application.texts import TextLostError, Texts, whole
+from foldlog.application.texts import KeptTexts, TextLostError, Texts, kept_texts, whole
 from foldlog.codec import message_from_proto
 from foldlog.core.digest import message_digest
 from foldlog.core.errors import EventCorruptError
@@ -23,6 +24,7 @@ from foldlog.persistence.rows import row_id
 from foldlog.persistence.store import Store
 from foldlog.v1.event_pb2 import EventBody, HeaderReason, RequestHeader
 
+ORIGINS = 10_000  # sessions whose id and key are kept
 SHORT_PAGE = 32
 PAGE = 500
 PAGE_BYTES = 16 * 1024 * 1024
@@ -158,31 +160,41 @@ def _legible(state: bytes) -> Envelope | None:
     return envelope if len(envelope.chain) == CHAIN_BYTES else None
 
 
+@dataclass(frozen=True, slots=True)
+class KeptByRows:
+    """What the readers of all tenants keep in common."""
+
+    texts: KeptTexts = field(default_factory=kept_texts)
+    origins: SharedKept[UUID, tuple[str, bytes]] = field(
+        default_factory=lambda: SharedKept(ORIGINS, lambda _: 1)
+    )
+
+
 class RowReader:
     """Reads rows of any session, damaged ones with their damage.
 
     Blocking: called on reader threads.
     """
 
-    def __init__(self, store: Store, tenant: str) -> None:
-        self._store = store
+    def __init__(self, store: Store, tenant: str, kept: KeptByRows) -> None:
         self._recorder = store.recorder
-        self.texts = Texts(store.objects, tenant)
-        self._origins: dict[UUID, tuple[str, bytes]] = {}
+        self.texts = Texts(store.objects, tenant, kept.texts)
+        self._origins = kept.origins
 
     def origin(self, aggregate_id: UUID) -> tuple[str, bytes]:
         """Return the session id and the commitment key of a session whose rows are read."""
-        if aggregate_id not in self._origins:
+        known = self._origins.get(aggregate_id)
+        if known is None:
             rows = self._recorder.select_events(aggregate_id, limit=1)
             if not rows:
                 raise EventCorruptError(
                     session_id=str(aggregate_id), seq=-1, damage="the first row is missing"
                 )
-            self.learn(rows[0])
-        return self._origins[aggregate_id]
+            known = self.learn(rows[0])
+        return known
 
-    def learn(self, first_row: StoredEvent) -> None:
-        """Remember the origin that a session's first row holds."""
+    def learn(self, first_row: StoredEvent) -> tuple[str, bytes]:
+        """Remember the origin that a session's first row holds, and return it."""
         try:
             origin = StoredFact.FromString(Envelope.FromString(first_row.state).body).origin
         except DecodeError as error:
@@ -191,9 +203,10 @@ class RowReader:
                 seq=-1,
                 damage="the first row does not decode",
             ) from error
-        if len(self._origins) >= 10_000:
-            self._origins.pop(next(iter(self._origins)))
-        self._origins[row_id(first_row)] = (origin.session_id, origin.key)
+        found = origin.session_id, origin.key
+        self._origins.forget(row_id(first_row))
+        self._origins.keep(row_id(first_row), found)
+        return found
 
     def decode(self, stored: StoredEvent, near_seq: int) -> Row:
         """Return a row, decoded and checked. `near_seq` is its seq where it does not decode."""

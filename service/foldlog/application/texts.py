@@ -6,13 +6,12 @@ for byte as it was sent.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from threading import Lock
 
 from foldlog.application.incoming import Incoming
+from foldlog.application.kept import SharedKept
 from foldlog.core.event import EventType
 from foldlog.internal.v1.storage_pb2 import HeaderTexts, ToolTexts
 from foldlog.persistence.errors import ObjectDamagedError
@@ -91,24 +90,28 @@ def cut_headers(batch: Sequence[Incoming]) -> tuple[list[Incoming], list[bytes]]
     return made, contents
 
 
-class Texts:
-    """Reads texts by their digests; the newest are kept. Blocking; any thread may call it."""
+KeptTexts = SharedKept[tuple[str, bytes], bytes]
 
-    def __init__(self, objects: ObjectStore, tenant: str, max_bytes: int = CACHE_BYTES) -> None:
+
+def kept_texts() -> KeptTexts:
+    """Return room for texts by tenant and digest."""
+    return SharedKept(CACHE_BYTES, len)
+
+
+class Texts:
+    """Reads texts of a tenant; the newest are kept. Blocking; any thread may call it."""
+
+    def __init__(self, objects: ObjectStore, tenant: str, kept: KeptTexts) -> None:
         self._objects = objects
         self._tenant = tenant
-        self._max_bytes = max_bytes
-        self._held: OrderedDict[bytes, bytes] = OrderedDict()
-        self._size = 0
-        self._lock = Lock()
+        self._kept = kept
 
     def get(self, digest: bytes) -> bytes:
         """Return a text. Raises TextLostError."""
-        with self._lock:
-            held = self._held.get(digest)
+        held = self._kept.get((self._tenant, digest))
         if held is None:
             held = self.read(digest)
-            self._keep(digest, held)
+            self._kept.keep((self._tenant, digest), held)
         return held
 
     def read(self, digest: bytes) -> bytes:
@@ -125,13 +128,3 @@ class Texts:
     def put(self, content: bytes) -> None:
         """Store a text, if it is not stored yet."""
         self._objects.put_bytes(self._tenant, content)
-
-    def _keep(self, digest: bytes, content: bytes) -> None:
-        with self._lock:
-            if digest in self._held:
-                return
-            self._held[digest] = content
-            self._size += len(content)
-            while self._size > self._max_bytes:
-                _, oldest = self._held.popitem(last=False)
-                self._size -= len(oldest)

@@ -150,7 +150,7 @@ class Watching:
         after_id = await self._start(after_cursor, from_now)
         told = False
         reader = self._services.history.reader
-        async for page in self._feed.watch(after_id):
+        async for page in self._feed.watch(after_id, self._tenant):
             if page is None:
                 if not told:
                     told = True

@@ -85,6 +85,26 @@ def notifications(
     return sql, [*parameters, limit]
 
 
+def places(after_id: int, stop: int | None, limit: int) -> Query:
+    """Select whose rows follow in the feed, and their sizes; `stop` is inclusive."""
+    below = "" if stop is None else " AND notification_id <= %s"
+    sql = (
+        "SELECT notification_id, tenant, length(state) FROM foldlog_events"
+        f" WHERE notification_id > %s{below} ORDER BY notification_id LIMIT %s"
+    )
+    return sql, [after_id, limit] if stop is None else [after_id, stop, limit]
+
+
+def placed(notification_ids: Sequence[int]) -> Query:
+    """Select the rows that have these places in the feed."""
+    marks = ", ".join(["%s"] * len(notification_ids))
+    sql = (
+        f"SELECT {NOTIFICATION} FROM foldlog_events"
+        f" WHERE notification_id IN ({marks}) ORDER BY notification_id"
+    )
+    return sql, [*notification_ids]
+
+
 def changes(after_id: int, stop: int | None, limit: int) -> Query:
     """Select what changed, without the states; `stop` is inclusive."""
     below = "" if stop is None else " AND notification_id <= %s"

@@ -13,6 +13,8 @@ from foldlog.persistence import queries
 from foldlog.persistence.recorder import VERSIONS_AT_ONCE
 from foldlog.persistence.rows import SessionNotification
 
+PLACES_AT_ONCE = 5_000
+
 
 class EventReader(ABC):
     """Reads rows of one session as `eventsourcing` values."""
@@ -99,6 +101,20 @@ class FeedReader(EventReader):
             last = _last_within(max_bytes, self._rows(sizes)) or last
         query = queries.notifications(start, last, *which)
         return [self._notification(*row) for row in self._rows(query)]
+
+    def select_tenant_notifications(
+        self, tenant: str, after_id: int, limit: int, max_bytes: int
+    ) -> tuple[list[SessionNotification], int]:
+        scanned = self._rows(queries.places(after_id, self._feed_stop(None), PLACES_AT_ONCE))
+        if not scanned:
+            return [], after_id
+        own = [(place, size) for place, whose, size in scanned if whose == tenant]
+        last = _last_within(max_bytes, own[:limit])
+        wanted = [place for place, _ in own[:limit] if last is not None and place <= last]
+        reached = scanned[-1][0] if len(wanted) == len(own) else wanted[-1]
+        if not wanted:
+            return [], reached
+        return [self._notification(*row) for row in self._rows(queries.placed(wanted))], reached
 
     def select_changes(self, after_id: int, limit: int) -> list[tuple[int, UUID, int]]:
         query = queries.changes(after_id, self._feed_stop(None), limit)

@@ -97,6 +97,16 @@ class SessionRecorder(ApplicationRecorder):
         """
 
     @abstractmethod
+    def select_tenant_notifications(
+        self, tenant: str, after_id: int, limit: int, max_bytes: int
+    ) -> tuple[list[SessionNotification], int]:
+        """Return a tenant's rows after a place in the feed, and the place up to which it was read.
+
+        That is `after_id` at the feed's end. Of other tenants' rows nothing but the place is read.
+        With rows that are larger together than `max_bytes` fewer than `limit`, but one.
+        """
+
+    @abstractmethod
     def select_changes(self, after_id: int, limit: int) -> list[tuple[int, UUID, int]]:
         """Return (notification id, originator id, version) of the feed's rows after an id."""
 

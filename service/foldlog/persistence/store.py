@@ -32,6 +32,15 @@ class Store:
     objects: ObjectStore
     close: Callable[[], None]
 
+    @property
+    def is_exclusive(self) -> bool:
+        """Whether no other process writes to the store."""
+        return self.dialect == "sqlite"
+
+    def for_tenant(self, tenant: str) -> Store:
+        """Return the store as the calls of a tenant get it: they read what is the tenant's."""
+        return self
+
 
 def open_store(
     database_url: str,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 
-from foldlog.application.application import SessionApplication
 from foldlog.application.incoming import require_size
+from foldlog.application.tenant import Tenant
 from foldlog.core.errors import InvalidFieldError
 from foldlog.core.validation import validate_media_type, validate_sha256
 from foldlog.server.handlers import Rpc
@@ -18,8 +18,8 @@ MAX_DIGESTS = 1_000
 class AttachmentServicer:
     """Attachments over an application."""
 
-    def __init__(self, app: SessionApplication) -> None:
-        self._app = app
+    def __init__(self, tenant: Tenant) -> None:
+        self._tenant = tenant
 
     def rpcs(self) -> Mapping[str, Rpc]:
         """Return the RPCs by name."""
@@ -43,7 +43,7 @@ class AttachmentServicer:
         if header.media_type:
             validate_media_type(header.media_type, "header.media_type")
         size = header.size_bytes if header.HasField("size_bytes") else None
-        digest, size, existed = await self._app.objects.put(_data(elements), header.sha256, size)
+        digest, size, existed = await self._tenant.objects.put(_data(elements), header.sha256, size)
         return pb.PutAttachmentResponse(sha256=digest, size_bytes=size, existed=existed)
 
     async def get(
@@ -52,7 +52,7 @@ class AttachmentServicer:
         """Read bytes."""
         validate_sha256(request.sha256, "sha256")
         is_first = True
-        pieces = self._app.objects.get(request.sha256, request.offset, request.length)
+        pieces = self._tenant.objects.get(request.sha256, request.offset, request.length)
         async for size, piece in pieces:
             yield pb.GetAttachmentResponse(data=piece, size_bytes=size if is_first else 0)
             is_first = False
@@ -62,7 +62,7 @@ class AttachmentServicer:
         require_size("sha256", len(request.sha256), MAX_DIGESTS)
         for index, digest in enumerate(request.sha256):
             validate_sha256(digest, f"sha256[{index}]")
-        sizes = await self._app.objects.sizes(request.sha256)
+        sizes = await self._tenant.objects.sizes(request.sha256)
         stored = [
             pb.StoredAttachment(sha256=digest, size_bytes=sizes[digest])
             for digest in request.sha256
@@ -74,7 +74,7 @@ class AttachmentServicer:
         """Delete what nothing names."""
         if request.grace_s < 0:
             raise InvalidFieldError.of("grace_s", f"{request.grace_s} is below 0")
-        found = await self._app.collecting.collect(request.dry_run, request.grace_s)
+        found = await self._tenant.collecting.collect(request.dry_run, request.grace_s)
         return pb.CollectAttachmentsResponse(
             collected_count=found.collected_count,
             collected_bytes=found.collected_bytes,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.message import Message as ProtoMessage
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
+from foldlog import observability
 from foldlog._grpc import grpc
 from foldlog.codec import violation_to_proto
 from foldlog.core import errors
@@ -60,6 +63,15 @@ RETRY_AFTER_S = {
     errors.ShuttingDownError: 1,
     errors.SlowReaderError: 1,
 }
+
+
+def as_ours(error: BaseException) -> FoldlogError:
+    """Return an error as a caller may see it; a fault of ours is logged under an id."""
+    if isinstance(error, FoldlogError):
+        return error
+    log_id = uuid4().hex
+    observability.log("call.failed", level="error", log_id=log_id, error=error)
+    return errors.InternalError(log_id=log_id)
 
 
 def status_of(error: FoldlogError) -> Status:

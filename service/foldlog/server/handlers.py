@@ -6,16 +6,19 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, Self
 
 from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as ProtoMessage
 
 from foldlog import observability
 from foldlog._grpc import aio, grpc
-from foldlog.application.application import SessionApplication
+from foldlog.application.application import TENANTS, SessionApplication
+from foldlog.application.tenant import Tenant
 from foldlog.core.errors import FoldlogError, InvalidFieldError, ShuttingDownError
-from foldlog.server.errors import DETAILS_KEY, status_of
+from foldlog.server.callers import Authenticator
+from foldlog.server.errors import DETAILS_KEY, as_ours, status_of
 
 SERVICE = "foldlog.v1.SessionService"
 APPENDING = frozenset({"AppendEvents", "SeedSession", "RestoreEvents", "ImportSession"})
@@ -77,14 +80,23 @@ async def _decoded(elements: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 
 class Handlers:
-    """Makes gRPC handlers of RPCs."""
+    """Makes gRPC handlers of a tenant's RPCs, whichever tenant the caller belongs to."""
 
-    def __init__(self, app: SessionApplication, stopping: asyncio.Event) -> None:
+    def __init__(
+        self,
+        app: SessionApplication,
+        rpcs_of: Callable[[Tenant], Mapping[str, Rpc]],
+        authenticator: Authenticator,
+        stopping: asyncio.Event,
+    ) -> None:
         self._app = app
+        self._rpcs_of = lru_cache(TENANTS)(rpcs_of)
+        self._authenticator = authenticator
         self._stopping = stopping
 
-    def generic(self, rpcs: Mapping[str, Rpc]) -> grpc.GenericRpcHandler:
-        """Return the handler of a whole service."""
+    def generic(self) -> grpc.GenericRpcHandler:
+        """Return the handler of the whole service."""
+        rpcs = self._rpcs_of(self._app.tenant())
         handlers = {name: self._handler(name, rpc) for name, rpc in rpcs.items()}
         return grpc.method_handlers_generic_handler(SERVICE, handlers)
 
@@ -100,8 +112,9 @@ class Handlers:
 
     def _single(self, name: str, rpc: Rpc) -> Callable[[Any, Any], Awaitable[Any]]:
         async def behaviour(request: Any, context: aio.ServicerContext[Any, Any]) -> Any:
-            async with _Call(self._app, name, context):
-                return await rpc.method(_checked(request, rpc))  # type: ignore[misc]
+            async with _Call(name, context) as call:
+                method = await self._method(name, call)
+                return await method(_checked(request, rpc))
 
         return behaviour
 
@@ -109,14 +122,20 @@ class Handlers:
         async def behaviour(
             request: Any, context: aio.ServicerContext[Any, Any]
         ) -> AsyncIterator[Any]:
-            async with _Call(self._app, name, context):
-                items: Any = rpc.method(_checked(request, rpc))
+            async with _Call(name, context) as call:
+                method = await self._method(name, call)
+                items: Any = method(_checked(request, rpc))
                 if rpc.is_endless:
                     items = self._until_stopped(items)
                 async for item in items:
                     yield item
 
         return behaviour
+
+    async def _method(self, name: str, call: _Call) -> Callable[[Any], Any]:
+        """Return what answers a call: of its caller's tenant."""
+        caller = await self._authenticator.caller_of(call.metadata)
+        return self._rpcs_of(self._app.tenant(caller.tenant))[name].method
 
     async def _until_stopped(self, items: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Pass a stream on until the server stops, then end it with a reason."""
@@ -151,18 +170,17 @@ def _checked(request: Any, rpc: Rpc) -> Any:
 class _Call:
     """What surrounds every call: its span, its metrics, and its errors as statuses."""
 
-    def __init__(
-        self, app: SessionApplication, name: str, context: aio.ServicerContext[Any, Any]
-    ) -> None:
-        self._app = app
+    def __init__(self, name: str, context: aio.ServicerContext[Any, Any]) -> None:
         self._name = name
         self._context = context
         self._started = time.perf_counter()
-        metadata = [(str(key), value) for key, value in context.invocation_metadata() or ()]
-        self._span = observability.tracing.call_span(name, metadata)
+        pairs = [(str(key), value) for key, value in context.invocation_metadata() or ()]
+        self.metadata = dict(pairs)
+        self._span = observability.tracing.call_span(name, pairs)
 
-    async def __aenter__(self) -> None:
+    async def __aenter__(self) -> Self:
         self._span.__enter__()
+        return self
 
     async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         self._span.__exit__(kind, error, trace)
@@ -172,7 +190,7 @@ class _Call:
         elif isinstance(error, asyncio.CancelledError | GeneratorExit):
             observability.metrics.call_finished(self._name, "CANCELLED", seconds)
         elif isinstance(error, Exception):
-            ours = self._app.as_ours(error)
+            ours = as_ours(error)
             code = CODE_OF_NUMBER[status_of(ours).code]
             observability.metrics.call_finished(self._name, code.name, seconds)
             if self._name in APPENDING:

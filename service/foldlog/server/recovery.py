@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from foldlog.application.application import SessionApplication
 from foldlog.application.recovery import Recovered
+from foldlog.application.tenant import Tenant
 from foldlog.core.errors import InvalidFieldError
 from foldlog.persistence.ledger import UnresolvedCall
 from foldlog.server.handlers import Rpc
@@ -22,8 +22,8 @@ DEFAULT_PAGE_CALLS = 50
 class RecoveryServicer:
     """Recovery over an application."""
 
-    def __init__(self, app: SessionApplication) -> None:
-        self._app = app
+    def __init__(self, tenant: Tenant) -> None:
+        self._tenant = tenant
 
     def rpcs(self) -> Mapping[str, Rpc]:
         """Return the RPCs by name."""
@@ -36,11 +36,11 @@ class RecoveryServicer:
 
     async def plan_recovery(self, request: pb.PlanRecoveryRequest) -> pb.PlanRecoveryResponse:
         """Say what is open."""
-        return await self._app.recovery.plan(request.session_id)
+        return await self._tenant.recovery.plan(request.session_id)
 
     async def recover_session(self, request: pb.RecoverSessionRequest) -> pb.RecoverSessionResponse:
         """Take a session over."""
-        found = await self._app.recovery.recover(
+        found = await self._tenant.recovery.recover(
             request.session_id,
             request.request_id,
             request.expected_epoch if request.HasField("expected_epoch") else None,
@@ -49,14 +49,14 @@ class RecoveryServicer:
         )
         answer = _recovered(found)
         if found.header is not None:
-            answer.header.CopyFrom(await self._app.reading.header_at(found.header))
+            answer.header.CopyFrom(await self._tenant.reading.header_at(found.header))
         return answer
 
     async def list_unresolved_calls(
         self, request: pb.ListUnresolvedCallsRequest
     ) -> pb.ListUnresolvedCallsResponse:
         """List a page of unresolved calls."""
-        calls, token = await self._app.ledger.unresolved(
+        calls, token = await self._tenant.ledger.unresolved(
             page_size(request.page_size, DEFAULT_PAGE_CALLS, MAX_PAGE_CALLS),
             request.page_token,
             request.session_id,
@@ -68,7 +68,7 @@ class RecoveryServicer:
         """Suggest a range to replace."""
         if not request.HasField("entries"):
             raise InvalidFieldError.of("entries", "is required")
-        found, next_seq = await self._app.ranges.suggest(
+        found, next_seq = await self._tenant.ranges.suggest(
             request.session_id, request.entries.first_seq, request.entries.last_seq
         )
         if found is None:

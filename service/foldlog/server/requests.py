@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 
-from foldlog.application.application import SessionApplication
 from foldlog.application.decisions import Guard
 from foldlog.application.explaining import Change
 from foldlog.application.requests import Built
+from foldlog.application.tenant import Tenant
 from foldlog.application.verifying import Mismatch
 from foldlog.core.errors import InvalidFieldError
 from foldlog.core.header import HeaderReason
@@ -25,8 +25,8 @@ MESSAGES_FIELD = 2
 class RequestServicer:
     """What rebuilds requests, over an application."""
 
-    def __init__(self, app: SessionApplication) -> None:
-        self._app = app
+    def __init__(self, tenant: Tenant) -> None:
+        self._tenant = tenant
 
     def rpcs(self) -> Mapping[str, Rpc]:
         """Return the RPCs by name."""
@@ -47,7 +47,7 @@ class RequestServicer:
             request.expected_next_seq if request.HasField("expected_next_seq") else None,
             request.writer_epoch if request.HasField("writer_epoch") else None,
         )
-        found = await self._app.headers.record(
+        found = await self._tenant.headers.record(
             request.session_id, request.request_id, request.header, guard, request.skip_unchanged
         )
         return pb.RecordHeaderResponse(
@@ -59,7 +59,7 @@ class RequestServicer:
 
     async def begin_step(self, request: raw.RawBeginStepRequest) -> AsyncIterator[bytes]:
         """Begin a step."""
-        begun = await self._app.steps.begin(request)
+        begun = await self._tenant.steps.begin(request)
         step = pb.BegunStep(
             step_seq=begun.step_seq,
             next_seq=begun.built.state.next_seq,
@@ -75,7 +75,7 @@ class RequestServicer:
         """Keep what identifies a sent request."""
         if not request.HasField("sent"):
             raise InvalidFieldError.of("sent", "is required")
-        recorded = await self._app.records.record(
+        recorded = await self._tenant.records.record(
             request.session_id,
             request.request_id,
             request.sent,
@@ -86,7 +86,7 @@ class RequestServicer:
     async def build_request(self, request: pb.BuildRequestRequest) -> AsyncIterator[bytes]:
         """Give a request again."""
         at = request.WhichOneof("at")
-        built = await self._app.requests.build(
+        built = await self._tenant.requests.build(
             request.session_id,
             request.at_seq if at == "at_seq" else None,
             request.step_seq if at == "step_seq" else None,
@@ -98,7 +98,7 @@ class RequestServicer:
 
     async def verify_requests(self, request: pb.VerifyRequestsRequest) -> pb.VerifyRequestsResponse:
         """Make recorded requests again and compare."""
-        found = await self._app.verifying.verify(request.session_id, request.from_seq)
+        found = await self._tenant.verifying.verify(request.session_id, request.from_seq)
         return pb.VerifyRequestsResponse(
             verified_count=found.verified_count,
             skipped_count=found.skipped_count,
@@ -108,7 +108,7 @@ class RequestServicer:
 
     async def explain_request(self, request: pb.ExplainRequestRequest) -> pb.ExplainRequestResponse:
         """Say how requests follow one another."""
-        explaining = self._app.explaining
+        explaining = self._tenant.explaining
         if request.HasField("step_seq"):
             report = await explaining.step(request.session_id, request.step_seq)
         else:

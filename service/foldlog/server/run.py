@@ -13,8 +13,10 @@ from grpc_reflection.v1alpha import reflection
 from foldlog import observability
 from foldlog._grpc import aio
 from foldlog.application.application import SessionApplication
+from foldlog.application.tenant import Tenant
 from foldlog.persistence.store import open_store
 from foldlog.server.attachments import AttachmentServicer
+from foldlog.server.callers import Anyone
 from foldlog.server.handlers import SERVICE, Handlers, Rpc
 from foldlog.server.recovery import RecoveryServicer
 from foldlog.server.requests import RequestServicer
@@ -43,9 +45,8 @@ class Server:
 
     async def start(self) -> str:
         """Begin to serve and return the address. Raises OSError if it cannot be listened on."""
-        handlers = Handlers(self._app, self._stopping)
-        generic = handlers.generic(self._rpcs())
-        self._server.add_generic_rpc_handlers((generic,))
+        handlers = Handlers(self._app, self._rpcs, Anyone(), self._stopping)
+        self._server.add_generic_rpc_handlers((handlers.generic(),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         names = (SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, self._server)
@@ -59,12 +60,12 @@ class Server:
         await self._tell(health_pb2.HealthCheckResponse.SERVING)
         return f"{host}:{port}"
 
-    def _rpcs(self) -> Mapping[str, Rpc]:
+    def _rpcs(self, tenant: Tenant) -> Mapping[str, Rpc]:
         return {
-            **Servicer(self._app, self._stopping).rpcs(),
-            **RecoveryServicer(self._app).rpcs(),
-            **AttachmentServicer(self._app).rpcs(),
-            **RequestServicer(self._app).rpcs(),
+            **Servicer(tenant, self._stopping).rpcs(),
+            **RecoveryServicer(tenant).rpcs(),
+            **AttachmentServicer(tenant).rpcs(),
+            **RequestServicer(tenant).rpcs(),
         }
 
     async def stop(self) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from foldlog.application.application import SessionApplication
 from foldlog.application.decisions import Guard
 from foldlog.application.incoming import require_size, time_of
+from foldlog.application.tenant import Tenant
 from foldlog.application.watching import CaughtUp
 from foldlog.core.errors import InvalidFieldError
 from foldlog.core.event import TYPE_OF_ROLE
@@ -32,8 +32,8 @@ DEFAULT_PAGE_EVENTS = 500
 class Servicer:
     """SessionService over an application."""
 
-    def __init__(self, app: SessionApplication, stopping: asyncio.Event) -> None:
-        self._app = app
+    def __init__(self, tenant: Tenant, stopping: asyncio.Event) -> None:
+        self._tenant = tenant
         self._stopping = stopping
 
     def rpcs(self) -> Mapping[str, Rpc]:
@@ -76,20 +76,20 @@ class Servicer:
 
     async def create_session(self, request: pb.CreateSessionRequest) -> pb.CreateSessionResponse:
         """Create a session."""
-        head = await self._app.writing.create(
+        head = await self._tenant.writing.create(
             request.session_id, request.request_id, request.labels, request.metadata_json
         )
         return pb.CreateSessionResponse(session=encoding.session(head), next_seq=head.next_seq)
 
     async def get_session(self, request: pb.GetSessionRequest) -> pb.GetSessionResponse:
         """Read a session's state."""
-        self._app.writing.judge_session_id(request.session_id)
-        head = await self._app.reading.head(request.session_id)
+        self._tenant.writing.judge_session_id(request.session_id)
+        head = await self._tenant.reading.head(request.session_id)
         return pb.GetSessionResponse(session=encoding.session(head))
 
     async def list_sessions(self, request: pb.ListSessionsRequest) -> pb.ListSessionsResponse:
         """List a page of sessions."""
-        page = await self._app.list_sessions(
+        page = await self._tenant.list_sessions(
             IndexQuery(
                 page_size=page_size(request.page_size, DEFAULT_PAGE_SESSIONS, MAX_PAGE_SESSIONS),
                 page_token=request.page_token,
@@ -107,7 +107,7 @@ class Servicer:
 
     async def update_session(self, request: pb.UpdateSessionRequest) -> pb.UpdateSessionResponse:
         """Change labels and metadata."""
-        head = await self._app.writing.update(
+        head = await self._tenant.writing.update(
             request.session_id,
             request.request_id,
             request.set_labels,
@@ -118,20 +118,20 @@ class Servicer:
 
     async def delete_session(self, request: pb.DeleteSessionRequest) -> pb.DeleteSessionResponse:
         """Delete a session."""
-        next_seq = await self._app.writing.delete(request.session_id, request.request_id)
+        next_seq = await self._tenant.writing.delete(request.session_id, request.request_id)
         return pb.DeleteSessionResponse(next_seq=next_seq)
 
     async def open_writer(self, request: pb.OpenWriterRequest) -> pb.OpenWriterResponse:
         """Begin a writer epoch."""
         expected = request.expected_epoch if request.HasField("expected_epoch") else None
-        epoch, next_seq = await self._app.writing.open_writer(
+        epoch, next_seq = await self._tenant.writing.open_writer(
             request.session_id, request.request_id, expected, request.owner
         )
         return pb.OpenWriterResponse(writer_epoch=epoch, next_seq=next_seq)
 
     async def close_writer(self, request: pb.CloseWriterRequest) -> pb.CloseWriterResponse:
         """End a writer epoch."""
-        next_seq = await self._app.writing.close_writer(
+        next_seq = await self._tenant.writing.close_writer(
             request.session_id, request.request_id, request.writer_epoch
         )
         return pb.CloseWriterResponse(next_seq=next_seq)
@@ -140,13 +140,13 @@ class Servicer:
 
     async def append_events(self, request: raw.RawAppendEventsRequest) -> pb.AppendEventsResponse:
         """Append a batch."""
-        write = write_of(self._app, request)
-        answer = await self._app.writing.write(request.session_id, write)
+        write = write_of(self._tenant, request)
+        answer = await self._tenant.writing.write(request.session_id, write)
         return encoding.appended(answer)
 
     def append_stream(self, elements: AsyncIterator[Any]) -> AsyncIterator[pb.AppendStreamResponse]:
         """Append batches, many in flight."""
-        return AppendStream(self._app, elements, self._stopping).answers()
+        return AppendStream(self._tenant, elements, self._stopping).answers()
 
     async def restore_events(
         self, elements: AsyncIterator[raw.RawRestoreEventsRequest]
@@ -167,7 +167,7 @@ class Servicer:
                     raise InvalidFieldError.of("batch", "each later element is to be a batch")
                 yield element.batch.events
 
-        count, next_seq = await self._app.transfer.restore(
+        count, next_seq = await self._tenant.transfer.restore(
             header.session_id, header.request_id, guard, batches()
         )
         return pb.RestoreEventsResponse(count=count, next_seq=next_seq)
@@ -176,7 +176,7 @@ class Servicer:
         """Append a flat list of messages."""
         if not request.messages:
             raise InvalidFieldError.of("messages", "at least one message is required")
-        require_size("messages", len(request.messages), self._app.settings.limits.batch_events)
+        require_size("messages", len(request.messages), self._tenant.settings.limits.batch_events)
         seeding = raw.RawAppendEventsRequest(
             session_id=request.session_id,
             request_id=request.request_id,
@@ -196,7 +196,7 @@ class Servicer:
         self, request: pb.SnapshotSessionRequest
     ) -> pb.SnapshotSessionResponse:
         """Drop history that no longer counts."""
-        count, whole_from_seq, next_seq = await self._app.retention.snapshot(
+        count, whole_from_seq, next_seq = await self._tenant.retention.snapshot(
             request.session_id, request.request_id
         )
         return pb.SnapshotSessionResponse(
@@ -209,7 +209,7 @@ class Servicer:
             request.expected_next_seq if request.HasField("expected_next_seq") else None,
             request.writer_epoch if request.HasField("writer_epoch") else None,
         )
-        seq, next_seq, cut = await self._app.writing.rewind(
+        seq, next_seq, cut = await self._tenant.writing.rewind(
             request.session_id,
             request.request_id,
             request.to_seq,
@@ -220,7 +220,7 @@ class Servicer:
 
     async def fork_session(self, request: pb.ForkSessionRequest) -> pb.ForkSessionResponse:
         """Fork."""
-        head, cut = await self._app.writing.fork(
+        head, cut = await self._tenant.writing.fork(
             request.session_id,
             request.request_id,
             request.child_session_id,
@@ -237,13 +237,13 @@ class Servicer:
 
     async def get_lineage(self, request: pb.GetLineageRequest) -> pb.GetLineageResponse:
         """List ancestors."""
-        ancestors, next_seq = await self._app.reading.lineage(request.session_id)
+        ancestors, next_seq = await self._tenant.reading.lineage(request.session_id)
         points = [session_pb2.ForkPoint(session_id=id_, at_seq=seq) for id_, seq in ancestors]
         return pb.GetLineageResponse(ancestors=points, next_seq=next_seq)
 
     async def diff_sessions(self, request: pb.DiffSessionsRequest) -> AsyncIterator[bytes]:
         """Compare two folds."""
-        found = await self._app.reading.difference(
+        found = await self._tenant.reading.difference(
             request.left_session_id,
             request.right_session_id,
             request.left_at_seq if request.HasField("left_at_seq") else None,
@@ -259,7 +259,7 @@ class Servicer:
         )
         yield pb.DiffSessionsResponse(summary=summary).SerializeToString()
         for field, entries in ((2, found.left), (3, found.right)):
-            async for piece in self._app.reading.messages(entries):
+            async for piece in self._tenant.reading.messages(entries):
                 yield encoding.nested(field, encoding.repeated(1, piece))
 
     async def list_events(self, request: pb.ListEventsRequest) -> raw.RawListEventsResponse:
@@ -267,7 +267,7 @@ class Servicer:
         from_seq = seq_of_token(request.page_token) if request.page_token else request.from_seq
         if from_seq < 0:
             raise InvalidFieldError.of("from_seq", f"{from_seq} is below 0")
-        page = await self._app.reading.events(
+        page = await self._tenant.reading.events(
             request.session_id,
             from_seq,
             page_size(request.page_size, DEFAULT_PAGE_EVENTS, MAX_PAGE_EVENTS),
@@ -283,7 +283,7 @@ class Servicer:
         self, request: pb.WatchEventsRequest
     ) -> AsyncIterator[raw.RawWatchEventsResponse]:
         """Follow a session."""
-        async for item in self._app.watching.watch(request.session_id, request.from_seq):
+        async for item in self._tenant.watching.watch(request.session_id, request.from_seq):
             match item:
                 case Envelope():
                     yield raw.RawWatchEventsResponse(event=encoding.event(item))
@@ -299,7 +299,7 @@ class Servicer:
         self, request: pb.WatchAllEventsRequest
     ) -> AsyncIterator[raw.RawWatchAllEventsResponse]:
         """Follow every session."""
-        async for item in self._app.watching.watch_all(request.after_cursor, request.from_now):
+        async for item in self._tenant.watching.watch_all(request.after_cursor, request.from_now):
             if isinstance(item, CaughtUp):
                 yield raw.RawWatchAllEventsResponse(cursor=item.cursor, caught_up=pb.CaughtUp())
                 continue
@@ -316,7 +316,7 @@ class Servicer:
         """Read the fold."""
         if request.skip < 0:
             raise InvalidFieldError.of("skip", f"{request.skip} is below 0")
-        folded = await self._app.reading.fold(
+        folded = await self._tenant.reading.fold(
             request.session_id,
             request.at_seq if request.HasField("at_seq") else None,
             request.min_next_seq if request.HasField("min_next_seq") else None,
@@ -325,7 +325,7 @@ class Servicer:
         digest = encoding.digest(folded.fold.digest())
         about = pb.GetMessagesResponse(next_seq=folded.next_seq, count=len(entries))
         last: bytes = b""
-        async for piece in self._app.reading.messages(entries[request.skip :]):
+        async for piece in self._tenant.reading.messages(entries[request.skip :]):
             if last:
                 yield last + about.SerializeToString()
             last = encoding.repeated(1, piece)
@@ -336,19 +336,19 @@ class Servicer:
         self, request: pb.GetRequestHeaderRequest
     ) -> pb.GetRequestHeaderResponse:
         """Read the folded header."""
-        header, seq, next_seq = await self._app.reading.header(
+        header, seq, next_seq = await self._tenant.reading.header(
             request.session_id, request.at_seq if request.HasField("at_seq") else None
         )
         return pb.GetRequestHeaderResponse(header=header, seq=seq, next_seq=next_seq)
 
     async def check_request(self, request: pb.CheckRequestRequest) -> pb.CheckRequestResponse:
         """Check a request against the log."""
-        found = await self._app.checking.check(request)
+        found = await self._tenant.checking.check(request)
         return encoding.judged(found)
 
     async def verify_session(self, request: pb.VerifySessionRequest) -> pb.VerifySessionResponse:
         """Recompute a chain."""
-        verdict = await self._app.chains.verify(request.session_id)
+        verdict = await self._tenant.chains.verify(request.session_id)
         return pb.VerifySessionResponse(
             intact=not verdict.faults,
             row_count=verdict.row_count,
@@ -366,7 +366,7 @@ class Servicer:
         self, request: pb.ExportSessionRequest
     ) -> AsyncIterator[pb.ExportSessionResponse]:
         """Write a session's file."""
-        pieces = self._app.transfer.export(request.session_id, request.with_attachments)
+        pieces = self._tenant.transfer.export(request.session_id, request.with_attachments)
         async for piece in pieces:
             for start in range(0, len(piece), 1024 * 1024):
                 yield pb.ExportSessionResponse(data=piece[start : start + 1024 * 1024])
@@ -385,7 +385,7 @@ class Servicer:
                     raise InvalidFieldError.of("data", "each later element is to be data")
                 yield element.data
 
-        head, count = await self._app.transfer.import_file(
+        head, count = await self._tenant.transfer.import_file(
             first.header.session_id, first.header.request_id, data()
         )
         return pb.ImportSessionResponse(

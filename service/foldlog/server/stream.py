@@ -7,12 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from foldlog import observability
-from foldlog.application.application import SessionApplication
 from foldlog.application.decisions import Guard
 from foldlog.application.domain import Session
-from foldlog.application.identity import DEFAULT_TENANT
 from foldlog.application.incoming import incoming_events
 from foldlog.application.lane import Decided, Lane, Write
+from foldlog.application.tenant import Tenant
 from foldlog.core.errors import (
     FoldlogError,
     InvalidFieldError,
@@ -21,7 +20,7 @@ from foldlog.core.errors import (
 )
 from foldlog.internal.v1.raw_pb2 import RawAppendEventsRequest, RawAppendStreamRequest
 from foldlog.server import encoding
-from foldlog.server.errors import status_of
+from foldlog.server.errors import as_ours, status_of
 from foldlog.v1.service_pb2 import AppendEventsResponse, AppendStreamResponse, ElementError
 
 MAX_IN_FLIGHT = 256
@@ -35,13 +34,13 @@ def guard_of(request: RawAppendEventsRequest) -> Guard:
     )
 
 
-def write_of(app: SessionApplication, request: RawAppendEventsRequest) -> Write:
+def write_of(tenant: Tenant, request: RawAppendEventsRequest) -> Write:
     """Return the write of a batch. Raises the errors that need no head."""
-    key = app.writing.request(
+    key = tenant.writing.request(
         request.request_id, b"append", *(each.SerializeToString() for each in request.events)
     )
-    batch = incoming_events(request.events, app.settings.limits)
-    return app.writing.append_write(
+    batch = incoming_events(request.events, tenant.settings.limits)
+    return tenant.writing.append_write(
         request.session_id,
         key,
         batch,
@@ -55,9 +54,9 @@ class AppendStream:
     """One stream: reads elements, lets them be written, and gives the answers as they come."""
 
     def __init__(
-        self, app: SessionApplication, elements: AsyncIterator[Any], stopping: asyncio.Event
+        self, tenant: Tenant, elements: AsyncIterator[Any], stopping: asyncio.Event
     ) -> None:
-        self._app = app
+        self._tenant = tenant
         self._stopping = stopping
         self._elements = elements
         # By session: how often it was resumed, and the newest of those stretches that was refused.
@@ -121,8 +120,8 @@ class AppendStream:
         stretch = self._stretch.get(session_id, 0)
         try:
             self._require_accepted(session_id, stretch)
-            write = write_of(self._app, batch)
-            with self._app.lanes.use(DEFAULT_TENANT, session_id) as lane:
+            write = write_of(self._tenant, batch)
+            with self._tenant.lanes.use(self._tenant.name, session_id) as lane:
                 await lane.opened()
                 self._guard(write, session_id, number, stretch)
                 lane.pins += 1
@@ -173,7 +172,7 @@ class AppendStream:
         return complete
 
     def _refuse(self, number: int, error: BaseException) -> None:
-        ours = self._app.as_ours(error)
+        ours = as_ours(error)
         observability.metrics.append_failed(ours.reason)
         status = status_of(ours)
         refused = ElementError(code=status.code, message=status.message, details=status.details)

@@ -1,0 +1,128 @@
+"""A tenant's calls, in groups, on what all tenants share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from foldlog.application.attachments import Attachments
+from foldlog.application.bodies import Bodies, KeptBodies, kept_bodies
+from foldlog.application.chains import Chains
+from foldlog.application.checking import Checking
+from foldlog.application.collecting import Collecting, References
+from foldlog.application.committer import Committer
+from foldlog.application.domain import Session
+from foldlog.application.explaining import Explaining
+from foldlog.application.feed import Feed
+from foldlog.application.headers import HeaderCache, Headers, KeptHeaders
+from foldlog.application.history import History
+from foldlog.application.lane import Lane, Services
+from foldlog.application.lanes import Lanes
+from foldlog.application.ledger import CallLedger
+from foldlog.application.ranges import Ranges
+from foldlog.application.readers import Readers
+from foldlog.application.reading import Reading
+from foldlog.application.records import Records
+from foldlog.application.recovery import Recovery
+from foldlog.application.requests import Requests
+from foldlog.application.retention import Retention
+from foldlog.application.rows import KeptByRows, RowReader
+from foldlog.application.steps import Steps
+from foldlog.application.transfer import Transfer
+from foldlog.application.verifying import Verifying
+from foldlog.application.watching import Watching
+from foldlog.application.writing import Writing
+from foldlog.core.errors import InvalidFieldError
+from foldlog.persistence.index import IndexPage, IndexQuery, PageTokenError
+from foldlog.persistence.store import Store
+from foldlog.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the tenants of a process share: threads, the committer, lanes, the feed, and caches.
+
+    A key of a cache names its tenant, as an aggregate id does.
+    """
+
+    store: Store
+    settings: Settings
+    readers: Readers
+    object_threads: Readers
+    committer: Committer
+    lanes: Lanes
+    feed: Feed
+    on_stored: Callable[[Lane, Sequence[Session.Event], int], None]
+    references: References
+    by_rows: KeptByRows
+    bodies: KeptBodies
+    headers: KeptHeaders
+
+
+class Tenant:
+    """The calls on one tenant's sessions."""
+
+    def __init__(self, name: str, shared: Shared) -> None:
+        self.name = name
+        self.settings = shared.settings
+        self.lanes = shared.lanes
+        self._shared = shared
+        store = shared.store.for_tenant(name)
+        reader = RowReader(store, name, shared.by_rows)
+        self.objects = Attachments(
+            store.objects, shared.readers, shared.object_threads, shared.settings, name
+        )
+        self.services = Services(
+            store,
+            History(store, reader),
+            shared.readers,
+            shared.committer,
+            shared.on_stored,
+            shared.lanes.note_fold_wanted,
+            self.objects,
+        )
+        self._add_sessions(reader)
+        self._add_requests(reader)
+
+    def _add_sessions(self, reader: RowReader) -> None:
+        """Add the calls on sessions and their events."""
+        shared, services, lanes, name = self._shared, self.services, self.lanes, self.name
+        limits, feed = self.settings.limits, shared.feed
+        self._bodies = Bodies(reader, shared.bodies)
+        self.reading = Reading(services, lanes, self._bodies, limits, name)
+        self.chains = Chains(services, lanes, name)
+        self.writing = Writing(services, lanes, limits, name)
+        self.checking = Checking(self.reading, self.settings.check_mode)
+        self.retention = Retention(services, lanes, feed, self._bodies, self.writing, name)
+        self.watching = Watching(services, lanes, feed, self.reading, name)
+        self.collecting = Collecting(
+            services, feed, shared.references, self.settings.object_grace_s, name
+        )
+        self.transfer = Transfer(services, lanes, self.reading, self.writing, limits, name)
+        self.recovery = Recovery(services, lanes, self.reading, self.writing, limits, name)
+        self.ledger = CallLedger(services.store.index, feed, shared.readers, limits, name)
+        self.ranges = Ranges(self.reading, shared.readers)
+
+    def _add_requests(self, reader: RowReader) -> None:
+        """Add the calls on headers, steps and requests."""
+        services, lanes, name = self.services, self.lanes, self.name
+        reading, writing, limits = self.reading, self.writing, self.settings.limits
+        header_cache = HeaderCache(reading, self._shared.headers)
+        uncached = Reading(services, lanes, Bodies(reader, kept_bodies(0)), limits, name)
+        self.headers = Headers(header_cache, writing, limits)
+        self.requests = Requests(services, lanes, reading, uncached, header_cache, name)
+        self.steps = Steps(
+            services, reading, writing, self._bodies, self.headers, self.requests, limits
+        )
+        self.records = Records(reading, writing, self.requests, limits)
+        self.explaining = Explaining(services, reading)
+        self.verifying = Verifying(services, reading)
+
+    async def list_sessions(self, query: IndexQuery) -> IndexPage:
+        """Return a page of the tenant's index, once it has passed this process's own writes."""
+        await self._shared.feed.indexed()
+        query = replace(query, tenant=self.name)
+        try:
+            return await self._shared.readers.run(self.services.store.index.list_sessions, query)
+        except PageTokenError as error:
+            raise InvalidFieldError.of("page_token", str(error)) from None
