@@ -6,13 +6,15 @@ RUNNABLE := $(VENV)/.runnable
 READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
+SOAK_S ?= 3600
 # Where packages come from is the machine's business. The brackets keep the rule from finding itself.
 REGISTRY := (py[p]i|pythonhoste[d]|npmj[s]|yarnpk[g])\.(org|com)
 
-.PHONY: help setup demo test check gen format clean
+.PHONY: help setup demo test soak check gen format clean
 help:
 	@echo "make demo    see it work, in under a minute once it is set up"
 	@echo "make test    every test, PostgreSQL included"
+	@echo "make soak    every fault for an hour, or SOAK_S seconds; writes docs/reliability.md"
 	@echo "make check   format, lint, types, protos, generated code"
 	@echo "make format  put the code into its format"
 	@echo "make gen     generate the protobuf code and the API reference again"
@@ -39,6 +41,9 @@ demo: $(RUNNABLE)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+soak: $(READY)
+	@$(BIN)/python -m tests.faults.soak --seconds $(SOAK_S) $(if $(SEED),--seed $(SEED))
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -37,11 +37,17 @@ class Servers:
             served = self._shared[backend] = self.fresh(backend)
         return served
 
-    def fresh(self, backend: str, environment: dict[str, str] | None = None) -> Served:
+    def fresh(
+        self,
+        backend: str,
+        environment: dict[str, str] | None = None,
+        program: str = "foldlog",
+    ) -> Served:
         """Start a server on a database of its own."""
         directory = self._directory / f"{backend}-{next(self._count)}"
         directory.mkdir()
-        served = Served(self._url(backend, directory), directory, _objects(backend, directory))
+        url = self._url(backend, directory)
+        served = Served(url, directory, _objects(backend, directory), program)
         served.set_environment(**environment or {})
         self._all.append(served)
         return served.start()
@@ -102,11 +108,13 @@ def memory(servers: Servers, request: pytest.FixtureRequest) -> Served:
 
 @pytest.fixture
 def serve(servers: Servers, request: pytest.FixtureRequest) -> Iterator[Callable[..., Served]]:
-    """Start a server of the test's own: serve(backend, NAME=value, ...)."""
+    """Start a server of the test's own: serve(backend, program, NAME=value, ...)."""
     mine: list[Served] = request.node.stash.setdefault(SERVED, [])
 
-    def start(backend: str = "sqlite-memory", **environment: str) -> Served:
-        mine.append(servers.fresh(backend, environment))
+    def start(
+        backend: str = "sqlite-memory", program: str = "foldlog", **environment: str
+    ) -> Served:
+        mine.append(servers.fresh(backend, environment, program))
         return mine[-1]
 
     yield start

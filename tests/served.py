@@ -30,12 +30,20 @@ class NotServingError(RuntimeError):
 
 
 class Served:
-    """One `foldlog serve` process at a time, and one channel to it."""
+    """One `foldlog serve` process at a time, and one channel to it.
+
+    Another program is a module that does what foldlog's does but for what it changes.
+    """
 
     def __init__(
-        self, database_url: str, directory: Path, environment: Mapping[str, str] | None = None
+        self,
+        database_url: str,
+        directory: Path,
+        environment: Mapping[str, str] | None = None,
+        program: str = "foldlog",
     ) -> None:
         self.database_url = database_url
+        self._program = program
         self.output = directory / "server.log"
         self.address = ""
         self._directory = directory
@@ -62,7 +70,7 @@ class Served:
 
     def _command(self) -> list[str]:
         return [
-            *(sys.executable, "-m", "foldlog", "serve"),
+            *(sys.executable, "-m", self._program, "serve"),
             *("--listen", self.address or "127.0.0.1:0"),
             *("--database-url", self.database_url),
             *("--address-file", str(self._address_file)),
@@ -70,7 +78,7 @@ class Served:
 
     def _process_environment(self) -> dict[str, str]:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("FOLDLOG_")}
-        paths = [self._environment.get("PYTHONPATH", ""), str(ROOT / "service")]
+        paths = [self._environment.get("PYTHONPATH", ""), str(ROOT / "service"), str(ROOT)]
         joined = os.pathsep.join(path for path in paths if path)
         return kept | self._environment | {"PYTHONPATH": joined}
 

@@ -1,0 +1,67 @@
+"""Reads back what a storm's workers wrote, and holds it to what they were told."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+import foldlog
+from foldlog import AsyncClient, AsyncSession, errors
+
+from tests.faults.histories import Entry, Findings, Operation, check
+
+INDEX_DEADLINE_S: Final = 30.0
+
+
+async def audit(
+    client: AsyncClient, operations: Mapping[str, list[Operation]], labels: Mapping[str, str]
+) -> Findings:
+    """Check each session's history and chain, and what the listing of these labels says."""
+    findings = Findings()
+    heads: dict[str, int] = {}
+    for session_id, mine in operations.items():
+        try:
+            log = [entry async for entry in _log(client.session(session_id))]
+        except errors.FoldlogError as error:
+            findings.lost.append(f"{session_id} cannot be read: {error}")
+            continue
+        heads[session_id] = len(log)
+        findings.add(check(mine, log))
+        findings.unsound += await _faults(client.session(session_id), len(log))
+    if (listed := await _listed(client, labels, heads)) != heads:
+        findings.unsound.append(f"the listing says {listed}, the sessions {heads}")
+    return findings
+
+
+async def _faults(session: AsyncSession, next_seq: int) -> list[str]:
+    """Have the chain recomputed, over as many events as were read."""
+    verified = await session.verify()
+    if verified.next_seq != next_seq:
+        return [f"{session.session_id}: {verified.next_seq} verified, {next_seq} read"]
+    return [f"{session.session_id}: {fault}" for fault in verified.faults]
+
+
+async def _log(session: AsyncSession) -> AsyncIterator[Entry]:
+    async for event in session.events():
+        body = event.body
+        yield Entry(
+            seq=event.seq,
+            request_id=event.request_id,
+            text=str(body.content) if isinstance(body, foldlog.Message) else None,
+            replaces=(event.replace.start, event.replace.stop) if event.replace else None,
+            rewind_to=body.to_seq if isinstance(body, foldlog.Rewind) else None,
+        )
+
+
+async def _listed(
+    client: AsyncClient, labels: Mapping[str, str], wanted: Mapping[str, int]
+) -> dict[str, int]:
+    """Return next_seq as the listing has it, once it agrees or had the time to."""
+    deadline = time.monotonic() + INDEX_DEADLINE_S
+    while True:
+        listed = {each.session_id: each.next_seq async for each in client.list(labels=labels)}
+        if listed == wanted or time.monotonic() > deadline:
+            return listed
+        await asyncio.sleep(0.05)

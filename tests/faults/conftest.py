@@ -1,0 +1,52 @@
+"""Storms: how far they go, and what is reported of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.faults.extent import Extent, extent_of
+from tests.faults.outcome import Outcome, require_harm, require_nothing_wrong
+
+SHORT_CONTROL = "test_control"
+
+
+def _is_storm(item: pytest.Item) -> bool:
+    fixtures = getattr(item, "fixturenames", ())
+    return "extent" in fixtures and not item.name.startswith(SHORT_CONTROL)
+
+
+@pytest.fixture
+def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Write a line to the terminal."""
+    reporter: Any = request.config.pluginmanager.get_plugin("terminalreporter")
+    return (lambda line: reporter.write_line(line)) if reporter else (lambda line: None)
+
+
+@pytest.fixture
+def extent(request: pytest.FixtureRequest, tell: Callable[[str], None]) -> Extent:
+    """How far the test goes. A control is always short: harm shows soon."""
+    storms = sum(map(_is_storm, request.session.items))
+    name = request.node.name
+    if not _is_storm(request.node):
+        return Extent(extent_of(name, 1, tell).seed)
+    return extent_of(name, storms, tell)
+
+
+@pytest.fixture
+def report(tell: Callable[[str], None]) -> Callable[[Outcome], None]:
+    """Take a storm's outcome: report(outcome) fails if anything is wrong."""
+
+    def take(outcome: Outcome) -> None:
+        tell(f"\n    {outcome}")
+        require_nothing_wrong(outcome)
+
+    return take
+
+
+@pytest.fixture
+def control() -> Callable[[Outcome], None]:
+    """Take the outcome of a storm without its safeguard: control(outcome) fails if all is well."""
+    return require_harm
