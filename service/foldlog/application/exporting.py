@@ -27,6 +27,7 @@ from foldlog.v1.event_pb2 import EventBody
 
 FORMAT = 1
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NUMBERED = re.compile(r"type_(\d{1,9})")
 TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{9})Z")
 
 
@@ -113,7 +114,7 @@ def readable(body: bytes) -> dict[str, Any]:
 
 
 def type_name(number: int) -> str:
-    """Return an event type's name in a file."""
+    """Return an event type's name in a file; one of a newer release goes by its number."""
     try:
         return EventType(number).name.lower()
     except ValueError:
@@ -174,7 +175,7 @@ def event_from(fields: Mapping[str, Any], number: int) -> RawEvent:
         event.type = _type(fields, path)  # type: ignore[assignment]
     else:
         event.body = _body(fields, path)
-        _require_type(fields, event.body, path)
+        event.type = _type_beside(fields, event.body, path)  # type: ignore[assignment]
     replace = fields.get("replace")
     if replace is not None and not isinstance(replace, Mapping):
         raise InvalidFieldError.of(f"{path}.replace", "an object is required")
@@ -236,15 +237,23 @@ def _type(fields: Mapping[str, Any], path: str) -> EventType:
         raise InvalidFieldError.of(f"{path}.type", f"{name!r} is no event type") from None
 
 
-def _require_type(fields: Mapping[str, Any], body: bytes, path: str) -> None:
-    """Raise InvalidFieldError if a line names another type than its body has."""
+def _type_beside(fields: Mapping[str, Any], body: bytes, path: str) -> int:
+    """Return the number of a type that only a newer release knows, as the line names it; else 0.
+
+    Raises InvalidFieldError if a line names another type than its body has. A release that did not
+    know the type wrote its number.
+    """
     found = EventBody.FromString(body)
     kind = found.WhichOneof("kind")
-    if kind is None or "type" not in fields:
-        return  # judged with the body
+    if "type" not in fields:
+        return 0  # judged with the body
+    if kind is None:
+        numbered = NUMBERED.fullmatch(_text(fields, "type", path))
+        return int(numbered[1]) if numbered else 0
     type_ = TYPE_OF_KIND.get(kind) or TYPE_OF_ROLE.get(found.message.role)  # type: ignore[call-overload]
-    if type_ is not None and fields["type"] != type_name(type_):
+    if type_ is not None and fields["type"] not in (type_name(type_), f"type_{type_}"):
         raise InvalidFieldError.of(f"{path}.type", f"its body is that of a {type_name(type_)}")
+    return 0
 
 
 def _body(fields: Mapping[str, Any], path: str) -> bytes:

@@ -8,6 +8,7 @@ from hashlib import sha256
 
 from google.protobuf.message import DecodeError
 from google.protobuf.timestamp_pb2 import Timestamp
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from foldlog.codec import YEAR_1_S, YEAR_10000_S, header_from_proto, message_from_proto
 from foldlog.core.canonical import check_free_json
@@ -111,11 +112,12 @@ def _replacing(incoming: Incoming, event: RawNewEvent, path: str) -> Incoming:
 
 
 def judged_body(
-    encoded: bytes, path: str, limits: Limits
+    encoded: bytes, path: str, limits: Limits, *, keeps_newer: bool = False
 ) -> tuple[EventBody, EventType, Message | None]:
     """Return a body decoded, its type, and its message if it is a surface event's.
 
-    Raises InvalidFieldError or TooLargeError.
+    With `keeps_newer`, what a newer release wrote and this one does not know passes; the type is
+    then UNSPECIFIED. Raises InvalidFieldError or TooLargeError.
     """
     require_size(f"{path}.body", len(encoded), limits.event_bytes)
     try:
@@ -123,22 +125,24 @@ def judged_body(
     except DecodeError:
         raise InvalidFieldError.of(f"{path}.body", "it does not decode as an EventBody") from None
     try:
-        return body, *_judged(body, limits)
+        return body, *_judged(body, limits, keeps_newer)
     except (InvalidFieldError, TooLargeError) as error:
         raise error.within(f"{path}.body") from None
 
 
-def _judged(body: EventBody, limits: Limits) -> tuple[EventType, Message | None]:
+def _judged(body: EventBody, limits: Limits, keeps_newer: bool) -> tuple[EventType, Message | None]:
     if body.HasField("extra_json"):
         check_free_json(body.extra_json, "extra_json", limits.json_depth)
     kind = body.WhichOneof("kind")
+    if kind is None and keeps_newer and len(UnknownFieldSet(body)):
+        return EventType.UNSPECIFIED, None
     if kind is None:
         raise InvalidFieldError.of("kind", "unknown event type: no kind this release knows is set")
     if kind == "message":
         return _judged_message(body, limits)
     type_ = TYPE_OF_KIND[kind]
     if type_ is EventType.REQUEST_HEADER:
-        _within(kind, judge_header, body.request_header, limits)
+        _within(kind, judge_header, body.request_header, limits, keeps_newer=keeps_newer)
     elif type_ is EventType.REQUEST:
         _within(kind, judge_sent_request, body.request, limits)
     elif type_ is EventType.CUSTOM:
@@ -150,10 +154,10 @@ def _judged(body: EventBody, limits: Limits) -> tuple[EventType, Message | None]
     return type_, None
 
 
-def judge_header(header: RequestHeader, limits: Limits) -> None:
+def judge_header(header: RequestHeader, limits: Limits, *, keeps_newer: bool = False) -> None:
     """Raise InvalidFieldError for a header that no log may hold."""
     validate_header(header_from_proto(header), limits.json_depth)
-    if header.reason not in HEADER_REASONS:
+    if header.reason not in HEADER_REASONS and not keeps_newer:
         raise InvalidFieldError.of("reason", f"{header.reason} is no known reason")
 
 

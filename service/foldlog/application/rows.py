@@ -22,7 +22,7 @@ from foldlog.core.message import Message
 from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
 from foldlog.persistence.rows import row_id
 from foldlog.persistence.store import Store
-from foldlog.v1.event_pb2 import EventBody, HeaderReason, RequestHeader
+from foldlog.v1.event_pb2 import EventBody, RequestHeader
 
 ORIGINS = 10_000  # sessions whose id and key are kept
 SHORT_PAGE = 32
@@ -128,16 +128,8 @@ def request_next_seq(step: Row, spans: Sequence[Segment]) -> int:
 
 
 def header_of(row: Row, reader: RowReader) -> RequestHeader:
-    """Return the request header of an event's row.
-
-    Raises EventCorruptError for a reason that no release wrote.
-    """
-    header = EventBody.FromString(reader.whole(row).envelope.body).request_header
-    if header.reason not in HeaderReason.values():
-        session_id, _ = reader.origin(row.ref.aggregate_id)
-        damage = f"its header has the unknown reason {header.reason}"
-        raise EventCorruptError(session_id=session_id, seq=row.envelope.seq, damage=damage)
-    return header
+    """Return the request header of an event's row."""
+    return EventBody.FromString(reader.whole(row).envelope.body).request_header
 
 
 def is_whole(envelope: Envelope, key: bytes) -> bool:

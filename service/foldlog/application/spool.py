@@ -35,11 +35,15 @@ class Spooled:
 class Spool:
     """Judges and keeps events, ascending by seq. Blocking.
 
-    `keep_text` is given the large texts of headers, which their rows are to refer to.
+    `keep_text` is given the large texts of headers, which their rows are to refer to. With
+    `keeps_newer`, events of types that only a newer release knows pass, if they name their type.
     """
 
-    def __init__(self, limits: Limits, keep_text: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, limits: Limits, keep_text: Callable[[bytes], None], *, keeps_newer: bool = False
+    ) -> None:
         self._limits = limits
+        self._keeps_newer = keeps_newer
         self._keep_text = keep_text
         self._file = tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES)  # noqa: SIM115 - closed by us
         self.begins_with_request = False
@@ -98,7 +102,11 @@ class Spool:
 
     def _judged_type(self, event: RawEvent, path: str) -> int:
         if not event.dropped:
-            body, type_, message = judged_body(event.body, path, self._limits)
+            body, type_, message = judged_body(
+                event.body, path, self._limits, keeps_newer=self._keeps_newer
+            )
+            if type_ is EventType.UNSPECIFIED:
+                return _newer_type(event, path)
             if type_ is EventType.REWIND and not -1 <= body.rewind.to_seq < event.seq:
                 wrong = f"{body.rewind.to_seq} is not within -1 and the event's own seq"
                 raise InvalidFieldError.of(f"{path}.body.rewind.to_seq", wrong)
@@ -146,6 +154,13 @@ class Spool:
             head = self._file.read(8)
             event = RawEvent.FromString(self._file.read(int.from_bytes(head[4:])))
             yield Spooled(event, int.from_bytes(head[:4]))
+
+
+def _newer_type(event: RawEvent, path: str) -> int:
+    if event.type <= max(EventType):
+        wrong = "unknown event type: no kind this release knows is set, and no other type is named"
+        raise InvalidFieldError.of(f"{path}.body.kind", wrong)
+    return event.type
 
 
 def _judge_mark(event: RawEvent, type_: int, path: str) -> None:

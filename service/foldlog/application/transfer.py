@@ -291,7 +291,8 @@ class Transfer:
     ) -> tuple[Session, int]:
         """Make a session from a file and return (its head, how many events it has)."""
         objects = self._services.objects
-        spool = Spool(self._limits, self._services.history.reader.texts.put)
+        keep_text = self._services.history.reader.texts.put
+        spool = Spool(self._limits, keep_text, keeps_newer=True)
         file = File(spool, AttachmentsIn(objects))
         try:
             digest = _Content()

@@ -107,10 +107,7 @@ class RequestChange:
 
 def reason_from_proto(number: int) -> HeaderReason | None:
     """Return why a header was written; None if it was not."""
-    try:
-        return HeaderReason(number) or None
-    except ValueError:  # of a newer release: it was written, and no more is known
-        return HeaderReason.CHANGE
+    return HeaderReason(number) or None
 
 
 def built_from_proto(request: pb.BuiltRequest, pieces: Sequence[pb.FoldedMessages]) -> BuiltRequest:

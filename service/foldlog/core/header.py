@@ -16,6 +16,11 @@ class HeaderReason(IntEnum):
     RESUME = 2
     CHANGE = 3
 
+    @classmethod
+    def _missing_(cls, value: object) -> HeaderReason:
+        """Of a newer release: it was written, and no more is known."""
+        return cls.CHANGE
+
 
 @dataclass(frozen=True, slots=True)
 class Header:
