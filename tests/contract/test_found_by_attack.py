@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-import pytest
-from foldlog.v1 import check_pb2, event_pb2
+from collections.abc import Callable
 
-from tests.contract.calls import Calls, fresh_id, imported
+import pytest
+from foldlog.internal.v1.raw_pb2 import RawAppendEventsRequest, RawNewEvent
+from foldlog.v1 import check_pb2, event_pb2, message_pb2
+
+from tests.contract.attachments import collect, put, stored
+from tests.contract.calls import DEADLINE_S, Calls, fresh_id, imported, raw_call
 from tests.contract.refusal import refused
-from tests.contract.said import assistant, replacing, result, system, tool_message, user
+from tests.contract.said import (
+    assistant,
+    replacing,
+    result,
+    system,
+    tool_message,
+    user,
+    user_message,
+)
+from tests.served import Served
 
 
 def exported(log: Calls) -> bytes:
@@ -124,3 +137,61 @@ def test_a_dropped_event_that_nothing_hides_is_not_imported(log: Calls) -> None:
     lines[1] = head + b',"dropped":true}\n'
     with refused("INVALID_FIELD"):
         imported(log.stub, b"".join(lines), fresh_id())
+
+
+def test_a_cut_of_history_without_a_dropped_event_is_imported(log: Calls) -> None:
+    log.append(user("a"), user("b"))
+    log.fork()  # for which the bodies stay
+    log.append(replacing(user("s"), 0, 1))
+    log.snapshot()
+    child = log.fork()
+    assert child.get().whole_from_seq == 2
+    copy = copied(child)
+    assert exported(copy).replace(copy.session_id.encode(), child.session_id.encode()) == exported(
+        child
+    )
+    assert copy.get().whole_from_seq == 2
+    assert copy.texts(1) == child.texts(1) == ["a", "b"]
+
+
+@pytest.mark.parametrize("count", [2**62 + 1, 2**63 - 1])
+def test_a_request_of_more_rows_than_there_can_be_is_not_imported(log: Calls, count: int) -> None:
+    log.append(user("a"), request_id="r1")
+    edited = exported(log).replace(b'"rows":1', b'"rows":%d' % count)
+    with refused("INVALID_FIELD"):
+        imported(log.stub, edited, fresh_id())
+
+
+def split(said: message_pb2.Message) -> bytes:
+    """Return the encoding of a body that has its message in two pieces."""
+    first = event_pb2.EventBody(message=message_pb2.Message(role=said.role))
+    rest = message_pb2.Message(text=said.text)
+    return first.SerializeToString() + event_pb2.EventBody(message=rest).SerializeToString()
+
+
+def test_a_message_in_two_pieces_is_refused(served: Served) -> None:
+    log = Calls.create(served.stub)
+    event = RawNewEvent(body=split(user_message("a")))
+    asked = RawAppendEventsRequest(session_id=log.session_id, events=[event])
+    with refused("INVALID_FIELD") as told:
+        raw_call(served.channel, "AppendEvents")(asked.SerializeToString(), timeout=DEADLINE_S)
+    assert list(told.fields or {}) == ["events[0].body.message"]
+
+
+def at_length(data: bytes) -> bytes:
+    """Return bytes behind their length, which is written longer than it need be."""
+    return bytes([len(data) | 0x80, 0]) + data
+
+
+def test_an_oddly_encoded_reference_is_one(serve: Callable[..., Served], backend: str) -> None:
+    served = serve(backend, FOLDLOG_OBJECT_GRACE_S="0")
+    log = Calls.create(served.stub)
+    digest = put(served.stub, b"named").sha256
+    part = b"\x12" + at_length(b"\x0a" + at_length(digest) + b"\x12\x03a/b")
+    said = b"\x08\x02\x1a" + at_length(b"\x0a" + at_length(part))
+    event = RawNewEvent(body=b"\x0a" + at_length(said))
+    asked = RawAppendEventsRequest(session_id=log.session_id, events=[event])
+    raw_call(served.channel, "AppendEvents")(asked.SerializeToString(), timeout=DEADLINE_S)
+    assert log.messages()[0].parts.parts[0].attachment.sha256 == digest
+    assert collect(served.stub).collected_count == 0
+    assert stored(served.stub, digest)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from foldlog.internal.v1.storage_pb2 import ToolTexts
-from foldlog.v1 import event_pb2, service_pb2
+from foldlog.v1 import check_pb2, event_pb2, service_pb2
 
 from tests.conftest import DURABLE_BACKENDS
 from tests.contract.attachments import collect, digest_of, stored
@@ -184,3 +184,21 @@ def test_a_lost_text_fails_what_needs_it_and_nothing_else(serve: Callable[..., S
     appended(log)
     assert log.header_answer(1).header == LARGE
     assert log.verify().intact
+
+
+def test_no_cache_vouches_for_a_damaged_text(serve: Callable[..., Served]) -> None:
+    served = serve("sqlite-file")
+    log = Calls.create(served.stub)
+    seq = record(log, sent_of(begin(log, user("a"), header=LARGE).request)).seq
+    assert not verified(log).mismatches
+    connection = sqlite3.connect(served.database_url.removeprefix("sqlite:///"))
+    connection.execute("UPDATE foldlog_objects SET data = zeroblob(length(data))")
+    connection.commit()
+    connection.close()
+    assert [(each.seq, each.reason) for each in verified(log).mismatches] == [
+        (seq, "EVENT_CORRUPT")
+    ]
+    with refused("EVENT_CORRUPT"):
+        rebuilt(log, step_seq=0, independent=True)
+    with refused("EVENT_CORRUPT"):
+        log.check(header=LARGE, options=check_pb2.CheckOptions(independent=True))

@@ -29,6 +29,12 @@ def by_entry(new: event_pb2.NewEvent, seq: int) -> event_pb2.NewEvent:
     return new
 
 
+def in_group(group: str, new: event_pb2.NewEvent) -> event_pb2.NewEvent:
+    """Return the event as one of a group."""
+    new.body.group = group
+    return new
+
+
 @pytest.fixture(params=[by_position, by_entry], ids=["positions", "entries"])
 def trim(request: pytest.FixtureRequest) -> Address:
     """Address what is trimmed."""
@@ -57,6 +63,15 @@ def test_a_trim_can_be_trimmed_again(called: Calls) -> None:
     assert called.texts() == ["", "s", "u"]
 
 
+def test_a_trim_stays_in_its_group(log: Calls, trim: Address) -> None:
+    log.append(assistant("", "c"), in_group("g", result("long", "c")))
+    with refused("INVALID_FIELD") as told:
+        log.append(trim(result("s", "c"), 1))
+    assert list(told.fields or {}) == ["events[0].body.group"]
+    log.append(trim(in_group("g", result("s", "c")), 1))
+    assert [each.group for each in log.fold()] == ["", "g"]
+
+
 @pytest.mark.parametrize(
     ("new", "field"),
     [
@@ -65,9 +80,10 @@ def test_a_trim_can_be_trimmed_again(called: Calls) -> None:
         (result("s", "c"), "body.message.name"),
         (result("s", "c", name="f", metadata_json="{}"), "body.message.metadata_json"),
         (result("s", "c", name="f", reasoning="r"), "body.message.reasoning"),
+        (in_group("g", result("s", "c", name="f")), "body.group"),
         (user("s"), "replace.trim"),
     ],
-    ids=["another call", "another tool", "no tool", "metadata", "reasoning", "no result"],
+    ids=["another call", "another tool", "no tool", "metadata", "reasoning", "group", "no result"],
 )
 def test_what_differs_is_named(
     called: Calls, trim: Address, new: event_pb2.NewEvent, field: str

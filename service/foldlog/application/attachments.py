@@ -21,6 +21,7 @@ from foldlog.core.errors import (
 )
 from foldlog.core.event import SURFACE_TYPES
 from foldlog.core.message import AttachmentPart, Message
+from foldlog.core.validation import SHA256_BYTES
 from foldlog.internal.v1.storage_pb2 import Envelope
 from foldlog.persistence.errors import NoDirectoryError, ObjectDamagedError
 from foldlog.persistence.object_reading import OpenObject
@@ -38,8 +39,6 @@ AT_ONCE = 500
 # An attachment that is asked for is made young again once this part of its grace has passed, so
 # that not every request for it writes.
 FRESH_PART = 8
-# How the encoding of every AttachmentRef begins: field 1, 32 bytes long.
-MARK = b"\x0a\x20"
 
 Prepare = Callable[["Lane"], Coroutine[Any, Any, Any]]
 
@@ -76,7 +75,7 @@ def digests_of(envelope: Envelope) -> Iterator[bytes]:
     """Yield the digests of the attachments that an event's row names."""
     texts = envelope.header_texts
     yield from filter(None, (texts.system_prompt_sha256, texts.tools_sha256))
-    if envelope.type in SURFACE_TYPES and MARK in envelope.body:
+    if envelope.type in SURFACE_TYPES and len(envelope.body) > SHA256_BYTES:
         message = EventBody.FromString(envelope.body).message
         for part in message.parts.parts:
             if part.HasField("attachment"):

@@ -65,13 +65,14 @@ class Checking:
             raise InvalidFieldError.of("mode", f"{mode} is no mode")
         if mode == CheckMode.CHECK_MODE_OFF:
             return Judgement(checked=False)
-        folded = await self._reading.fold(
+        reading = self._reading.anew() if request.options.independent else self._reading
+        folded = await reading.fold(
             request.session_id,
             request.at_seq if request.HasField("at_seq") else None,
             request.min_next_seq if request.HasField("min_next_seq") else None,
             request.options.independent,
         )
-        judgement = await Case(self._reading, request, folded).judge()
+        judgement = await Case(reading, request, folded).judge()
         if judgement.violation is not None:
             self._report(request, judgement.violation, mode)
         return judgement

@@ -25,16 +25,15 @@ from foldlog.core.errors import (
     WriterEpochRequiredError,
 )
 from foldlog.core.event import EventType, PositionRange
-from foldlog.core.message import Message
 from foldlog.core.pairing import unanswered, unpaired_by
 from foldlog.core.surface import Surface
-from foldlog.core.trim import require_trim
+from foldlog.core.trim import Said, require_trim
 from foldlog.core.turns import TurnState
 from foldlog.core.validation import validate_replace
 from foldlog.internal.v1.storage_pb2 import Envelope, Origin, StoredFact
 from foldlog.v1 import event_pb2 as pb
 
-Originals = Mapping[RowRef, Message]
+Originals = Mapping[RowRef, Said]
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +332,7 @@ class Placing:
     ) -> None:
         self._head = head
         self._originals = originals
-        self._placed: dict[RowRef, Message] = {}
+        self._placed: dict[RowRef, Said] = {}
         self.trimmed: list[RowRef] = []
         self._surface: Surface[Live] | None = fold.surface.copy() if fold else None
         self._require_balanced = require_balanced
@@ -351,8 +350,8 @@ class Placing:
             if event.replace is not None:
                 range_ = self._resolved(event, seq, index)
                 if event.trim:
-                    self._judge_trim(event.message, range_, index)
-            self._placed[row] = event.message
+                    self._judge_trim(Said(event.message, event.group), range_, index)
+            self._placed[row] = Said(event.message, event.group)
             live = live_of(event.message, seq, seq if range_ is None else range_.start, row)
             self._stand(index, live, range_, envelope)
         self.passed.append(Passed(seq, event.type, row, live, range_))
@@ -372,20 +371,20 @@ class Placing:
             self._surface.require_shadowed(range_)
         return range_
 
-    def _judge_trim(self, trim: Message, range_: PositionRange, index: int) -> None:
+    def _judge_trim(self, trim: Said, range_: PositionRange, index: int) -> None:
         assert self._surface is not None
         covered = self._surface.entries[self._surface.covered(range_.start, range_.stop)]
         try:
             if len(covered) != 1:
                 wrong = f"a trim replaces one result; the range covers {len(covered)} messages"
                 raise InvalidFieldError.of("replace.trim", wrong)
-            trimmed = self._message_of(covered[0].row)
+            trimmed = self._said_at(covered[0].row)
             if trimmed is not None:
                 require_trim(trimmed, trim)
         except InvalidFieldError as error:
             raise error.within(f"events[{index}]") from None
 
-    def _message_of(self, row: RowRef) -> Message | None:
+    def _said_at(self, row: RowRef) -> Said | None:
         if row in self._placed:
             return self._placed[row]
         if self._originals is None:

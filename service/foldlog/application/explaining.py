@@ -122,7 +122,7 @@ class _Comparison:
 
     def __init__(self, services: Services, head: Session) -> None:
         spans = spans_of(head)
-        reader = services.history.reader
+        reader = services.history.reader.anew()
         self._scanned = scan(reader, spans)
         self._contents = Contents(reader, head.id, head.whole_from_seq)
 

@@ -52,6 +52,10 @@ class History:
         self._store = store
         self.reader = reader
 
+    def anew(self) -> History:
+        """Return a history whose reader has kept nothing yet."""
+        return History(self._store, self.reader.anew())
+
     def open(self, aggregate_id: UUID, tenant: str) -> Opened:
         """Read a session: its newest checkpoint and the rows after it.
 

@@ -22,10 +22,11 @@ from foldlog.core.validation import (
     validate_header,
     validate_message,
 )
-from foldlog.internal.v1.raw_pb2 import RawNewEvent
+from foldlog.internal.v1.raw_pb2 import RawEventBody, RawNewEvent
 from foldlog.internal.v1.storage_pb2 import HeaderTexts
 from foldlog.settings import Limits
 from foldlog.v1.event_pb2 import EventBody, HeaderReason, Replace, RequestHeader, SentRequest
+from foldlog.v1.message_pb2 import Message as MessageProto
 
 HEADER_REASONS = frozenset(HeaderReason.values())
 
@@ -54,7 +55,8 @@ class ByEntries:
 class Incoming:
     """An event to append. `message` is set on surface events, `rewind_to` on rewinds.
 
-    `header_texts` is set on a header whose body lacks its large texts.
+    `header_texts` is set on a header whose body lacks its large texts, `group` on an event that is
+    tied to others.
     """
 
     type: EventType
@@ -63,6 +65,7 @@ class Incoming:
     replace: PositionRange | ByEntries | None = None
     allow_empty: bool = False
     message: Message | None = None
+    group: str | None = None
     rewind_to: int | None = None
     header_texts: HeaderTexts | None = None
     trim: bool = False
@@ -87,13 +90,14 @@ def require_size(field: str, size: int, limit: int) -> None:
 
 
 def _incoming(event: RawNewEvent, path: str, limits: Limits) -> Incoming:
-    _, type_, message = judged_body(event.body, path, limits)
+    body, type_, message = judged_body(event.body, path, limits)
     if type_ is EventType.REWIND:
         raise InvalidFieldError.of(f"{path}.body.rewind", "rewinds are written by RewindSession")
     if type_ is EventType.REQUEST:
         raise InvalidFieldError.of(f"{path}.body.request", "requests are kept by RecordRequest")
     time = time_of(event.time, f"{path}.time") if event.HasField("time") else None
-    incoming = Incoming(type_, event.body, time, message=message)
+    group = body.group if body.HasField("group") else None
+    incoming = Incoming(type_, event.body, time, message=message, group=group)
     return _replacing(incoming, event, path) if event.HasField("replace") else incoming
 
 
@@ -125,9 +129,21 @@ def judged_body(
     except DecodeError:
         raise InvalidFieldError.of(f"{path}.body", "it does not decode as an EventBody") from None
     try:
+        _require_one_message(body, encoded)
         return body, *_judged(body, limits, keeps_newer)
     except (InvalidFieldError, TooLargeError) as error:
         raise error.within(f"{path}.body") from None
+
+
+def _require_one_message(body: EventBody, encoded: bytes) -> None:
+    """Raise InvalidFieldError for a body in pieces, which only some decoders put together.
+
+    Readers are sent the last piece as it was stored. What is as long as its own encoding has one.
+    """
+    if body.HasField("message") and body.ByteSize() != len(encoded):
+        last = RawEventBody.FromString(encoded).message
+        if body.message != MessageProto.FromString(last):
+            raise InvalidFieldError.of("message", "it stands there more than once")
 
 
 def _judged(body: EventBody, limits: Limits, keeps_newer: bool) -> tuple[EventType, Message | None]:

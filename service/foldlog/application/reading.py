@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from foldlog.application import decisions
-from foldlog.application.bodies import Bodies, message_of
+from foldlog.application.bodies import Bodies, kept_bodies, message_of
 from foldlog.application.domain import Segment, Session
 from foldlog.application.fold import EventRef, Fold, Live, Marks, RowRef
 from foldlog.application.history import spans_of
@@ -77,6 +77,15 @@ class Reading:
         self._bodies = bodies
         self._limits = limits
         self._tenant = tenant
+
+    def anew(self) -> Reading:
+        """Return a reading of stored rows that has kept nothing of them yet.
+
+        Of folds only those that are asked for as independent are made from rows.
+        """
+        services = replace(self._services, history=self._services.history.anew())
+        bodies = Bodies(services.history.reader, kept_bodies(0))
+        return Reading(services, self._lanes, bodies, self._limits, self._tenant)
 
     async def head(self, session_id: str) -> Session:
         """Return a session's head as it is now: it does not move on."""

@@ -93,14 +93,12 @@ class Requests:
         services: Services,
         lanes: Lanes,
         reading: Reading,
-        uncached: Reading,
         headers: HeaderCache,
         tenant: str,
     ) -> None:
         self._services = services
         self._lanes = lanes
         self._reading = reading
-        self._uncached = uncached
         self._headers = headers
         self._tenant = tenant
         self.hashes = Hashes()
@@ -113,11 +111,12 @@ class Requests:
         independent: bool = False,
     ) -> Built:
         """Return the request now, after a seq or of a step. Raises HeaderMissingError."""
-        reading = self._uncached if independent else self._reading
+        reading = self._reading.anew() if independent else self._reading
         if step_seq is not None:
             at_seq = await self._request_seq(session_id, step_seq)
         folded = await reading.fold(session_id, at_seq, independent=independent)
-        state = await self.state(folded.fold, folded.next_seq, session_id, independent)
+        anew = reading if independent else None
+        state = await self.state(folded.fold, folded.next_seq, session_id, anew)
         with self._lanes.use(self._tenant, session_id) as lane:
             owner = lane.id
         if independent:
@@ -130,16 +129,16 @@ class Requests:
         return Built(state, hashed.digest, reading, step_seq)
 
     async def state(
-        self, fold: Fold, next_seq: int, session_id: str, independent: bool = False
+        self, fold: Fold, next_seq: int, session_id: str, anew: Reading | None = None
     ) -> State:
-        """Return what the request of a fold is made of. Raises HeaderMissingError."""
+        """Return what the request of a fold is made of. Raises HeaderMissingError.
+
+        The header is one that is kept, unless it is to be read anew.
+        """
         place, entries, digest = fold.header, tuple(fold.surface), fold.digest()
         if place is None:
             raise HeaderMissingError(session_id=session_id)
-        if independent:
-            header = await self._uncached.header_at(place)
-        else:
-            header = await self._headers.at(place)
+        header = await (self._headers.at(place) if anew is None else anew.header_at(place))
         return State(place, header, entries, digest, next_seq)
 
     async def grow(

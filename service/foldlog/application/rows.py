@@ -169,9 +169,15 @@ class RowReader:
     """
 
     def __init__(self, store: Store, tenant: str, kept: KeptByRows) -> None:
+        self._store = store
+        self._tenant = tenant
         self._recorder = store.recorder
         self.texts = Texts(store.objects, tenant, kept.texts)
         self._origins = kept.origins
+
+    def anew(self) -> RowReader:
+        """Return a reader that has kept nothing yet, for those who must not trust a cache."""
+        return RowReader(self._store, self._tenant, KeptByRows())
 
     def origin(self, aggregate_id: UUID) -> tuple[str, bytes]:
         """Return the session id and the commitment key of a session whose rows are read."""

@@ -129,8 +129,8 @@ class Spool:
     def _note_request(self, event: RawEvent, path: str) -> None:
         if not event.request_digest:
             return
-        if not event.request_id or event.request_row_count < 1:
-            wrong = "a request id and a count of at least 1 are required with it"
+        if not event.request_id or not 1 <= event.request_row_count <= MAX_SEQ:
+            wrong = "a request id and a count of 1 to 2**62 are required with it"
             raise InvalidFieldError.of(f"{path}.request_digest", wrong)
         validate_request_id(event.request_id, self._limits.request_id_bytes)
         if event.request_id in self._request_ids:

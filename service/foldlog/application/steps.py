@@ -24,7 +24,7 @@ from foldlog.core.errors import HeaderMissingError, InvalidFieldError
 from foldlog.core.event import SURFACE_TYPES, EventType
 from foldlog.core.header import HeaderReason
 from foldlog.core.request import RequestHash, encoded_message
-from foldlog.internal.v1.raw_pb2 import RawBeginStepRequest, RawEventBody
+from foldlog.internal.v1.raw_pb2 import RawBeginStepRequest
 from foldlog.internal.v1.storage_pb2 import Envelope, RequestMark
 from foldlog.settings import Limits
 from foldlog.v1.event_pb2 import EventBody, RequestHeader
@@ -245,5 +245,4 @@ def _latest_header(batch: Sequence[Incoming]) -> RequestHeader | None:
 def _encoded(event: Incoming) -> bytes:
     """Return what a new message adds to a request's encoding."""
     assert event.message is not None
-    body = RawEventBody.FromString(event.body)
-    return encoded_message(event.message, body.group if body.HasField("group") else None)
+    return encoded_message(event.message, event.group)

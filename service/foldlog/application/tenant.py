@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from foldlog.application.attachments import Attachments
-from foldlog.application.bodies import Bodies, KeptBodies, kept_bodies
+from foldlog.application.bodies import Bodies, KeptBodies
 from foldlog.application.chains import Chains
 from foldlog.application.checking import Checking
 from foldlog.application.collecting import Collecting, References
@@ -82,7 +82,7 @@ class Tenant:
             self.objects,
         )
         self._add_sessions(reader)
-        self._add_requests(reader)
+        self._add_requests()
 
     def _add_sessions(self, reader: RowReader) -> None:
         """Add the calls on sessions and their events."""
@@ -103,14 +103,13 @@ class Tenant:
         self.ledger = CallLedger(services.store.index, feed, shared.readers, limits, name)
         self.ranges = Ranges(self.reading, shared.readers)
 
-    def _add_requests(self, reader: RowReader) -> None:
+    def _add_requests(self) -> None:
         """Add the calls on headers, steps and requests."""
         services, lanes, name = self.services, self.lanes, self.name
         reading, writing, limits = self.reading, self.writing, self.settings.limits
         header_cache = HeaderCache(reading, self._shared.headers)
-        uncached = Reading(services, lanes, Bodies(reader, kept_bodies(0)), limits, name)
         self.headers = Headers(header_cache, writing, limits)
-        self.requests = Requests(services, lanes, reading, uncached, header_cache, name)
+        self.requests = Requests(services, lanes, reading, header_cache, name)
         self.steps = Steps(
             services, reading, writing, self._bodies, self.headers, self.requests, limits
         )

@@ -350,8 +350,9 @@ class Transfer:
 
 
 def _needs_closing(file: File) -> bool:
-    end = file.end or {}
-    return bool(file.spool.dropped) or end.get("next_seq") != file.spool.last_seq + 1
+    header, end = file.header or {}, file.end or {}
+    is_cut = bool(file.spool.dropped or header.get("whole_from_seq"))
+    return is_cut or end.get("next_seq") != file.spool.last_seq + 1
 
 
 def _closing(head: Session, file: File) -> Iterator[RowSpec]:

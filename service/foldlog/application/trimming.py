@@ -15,7 +15,7 @@ from foldlog.application.lane import Lane
 from foldlog.application.rows import RowReader
 from foldlog.codec import message_from_proto
 from foldlog.core.errors import FoldlogError
-from foldlog.core.message import Message
+from foldlog.core.trim import Said
 from foldlog.v1.event_pb2 import EventBody
 
 
@@ -24,7 +24,7 @@ class Ground:
     """A fold, and the messages of stored results that a batch trims."""
 
     fold: Fold
-    originals: Mapping[RowRef, Message] = field(default_factory=dict)
+    originals: Mapping[RowRef, Said] = field(default_factory=dict)
 
 
 async def ground_of(lane: Lane, batch: Sequence[Incoming]) -> Ground:
@@ -35,7 +35,7 @@ async def ground_of(lane: Lane, batch: Sequence[Incoming]) -> Ground:
         if not wanted:
             return Ground(fold)
         services = lane.services
-        originals = await services.readers.run(_messages, services.history.reader, wanted)
+        originals = await services.readers.run(_said, services.history.reader, wanted)
         if lane.head.version == version:  # else another process wrote while rows were read
             return Ground(fold, originals)
 
@@ -50,12 +50,17 @@ def _trimmed_rows(head: Session, fold: Fold, batch: Sequence[Incoming]) -> list[
     return placing.trimmed
 
 
-def _messages(reader: RowReader, rows: Iterable[RowRef]) -> dict[RowRef, Message]:
+def _said(reader: RowReader, rows: Iterable[RowRef]) -> dict[RowRef, Said]:
     wanted: dict[UUID, list[int]] = {}
     for row in rows:
         wanted.setdefault(row.aggregate_id, []).append(row.version)
     return {
-        row.ref: message_from_proto(EventBody.FromString(row.envelope.body).message)
+        row.ref: _said_in(EventBody.FromString(row.envelope.body))
         for aggregate_id, versions in wanted.items()
         for row in reader.some(aggregate_id, versions)
     }
+
+
+def _said_in(body: EventBody) -> Said:
+    group = body.group if body.HasField("group") else None
+    return Said(message_from_proto(body.message), group)

@@ -65,7 +65,7 @@ class Verifying:
         return await self._services.readers.run(self._verify, head, from_seq)
 
     def _verify(self, head: Session, from_seq: int) -> Verified:
-        reader = self._services.history.reader
+        reader = self._services.history.reader.anew()
         scanned = scan(reader, spans_of(head))
         contents = Contents(reader, head.id, head.whole_from_seq)
         places = [(seq, row) for seq, row in scanned.records if seq >= from_seq]

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 
 from foldlog.core.errors import InvalidFieldError
 from foldlog.core.message import Message, Role
 
+DIFFERS = "differs from the result that is trimmed"
 
-def require_trim(trimmed: Message, trim: Message) -> None:
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message as the model sees it: with the group of its event."""
+
+    message: Message
+    group: str | None = None
+
+
+def require_trim(trimmed: Said, trim: Said) -> None:
     """Raise InvalidFieldError naming the fields in which a trim differs from what it trims.
 
     Both are tool results, and only the content may differ; the paths are those of the new event.
     """
-    if trimmed.role != Role.TOOL:
+    if trimmed.message.role != Role.TOOL:
         raise InvalidFieldError.of("replace.trim", "what is replaced is no tool result")
-    bare = replace(trimmed, content=None), replace(trim, content=None)
+    one, other = (replace(said.message, content=None) for said in (trimmed, trim))
     names = [f.name for f in fields(Message)]
-    wrong = {
-        f"body.message.{name}": "differs from the result that is trimmed"
-        for name in names
-        if getattr(bare[0], name) != getattr(bare[1], name)
-    }
+    differing = [n for n in names if getattr(one, n) != getattr(other, n)]
+    wrong = {f"body.message.{name}": DIFFERS for name in differing}
+    if trimmed.group != trim.group:
+        wrong["body.group"] = DIFFERS
     if wrong:
         raise InvalidFieldError(fields=wrong)
