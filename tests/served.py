@@ -93,6 +93,11 @@ class Served:
         raise NotServingError(f"the server does not serve:\n{self.output_tail()}")
 
     @property
+    def dialect(self) -> str:
+        """The store's kind: sqlite or postgresql."""
+        return self.database_url.partition(":")[0]
+
+    @property
     def process(self) -> subprocess.Popen[bytes]:
         """The running process."""
         if self._process is None:

@@ -10,7 +10,7 @@ from typing import Final
 import foldlog
 from foldlog import AsyncClient, AsyncSession, errors
 
-from tests.faults.histories import Entry, Findings, Operation, check
+from tests.faults.histories import Entry, Findings, Fork, Forked, Operation, check
 
 INDEX_DEADLINE_S: Final = 30.0
 
@@ -18,21 +18,36 @@ INDEX_DEADLINE_S: Final = 30.0
 async def audit(
     client: AsyncClient, operations: Mapping[str, list[Operation]], labels: Mapping[str, str]
 ) -> Findings:
-    """Check each session's history and chain, and what the listing of these labels says."""
+    """Check each session's history and chain, and what the listing of these labels says.
+
+    A fork's operations come after its parent's.
+    """
     findings = Findings()
-    heads: dict[str, int] = {}
+    logs: dict[str, list[Entry]] = {}
+    inherited: dict[str, list[Entry]] = {}
     for session_id, mine in operations.items():
         try:
             log = [entry async for entry in _log(client.session(session_id))]
         except errors.FoldlogError as error:
             findings.lost.append(f"{session_id} cannot be read: {error}")
             continue
-        heads[session_id] = len(log)
-        findings.add(check(mine, log))
+        logs[session_id] = log
+        inherited |= _inherited(mine, log)
+        findings.add(check(mine, log, inherited.get(session_id, ())))
         findings.unsound += await _faults(client.session(session_id), len(log))
+    heads = {session_id: len(log) for session_id, log in logs.items()}
     if (listed := await _listed(client, labels, heads)) != heads:
         findings.unsound.append(f"the listing says {listed}, the sessions {heads}")
     return findings
+
+
+def _inherited(operations: list[Operation], log: list[Entry]) -> dict[str, list[Entry]]:
+    """Return what each child made of a session has from it."""
+    return {
+        operation.asked.child_id: log[: operation.answer.next_seq]
+        for operation in operations
+        if isinstance(operation.asked, Fork) and isinstance(operation.answer, Forked)
+    }
 
 
 async def _faults(session: AsyncSession, next_seq: int) -> list[str]:

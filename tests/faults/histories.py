@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TypeAlias
 
 Place: TypeAlias = tuple[int, bool]
@@ -50,6 +51,14 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
+class Fork:
+    """Make a session of this id from all there is now."""
+
+    child_id: str
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Wrote:
     """Events are durable: from first_seq to below next_seq."""
 
@@ -67,6 +76,13 @@ class Saw:
 
 
 @dataclass(frozen=True, slots=True)
+class Forked:
+    """The child holds the log below next_seq."""
+
+    next_seq: int
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """Nothing was written. A lost race says the next_seq that it found."""
 
@@ -80,8 +96,8 @@ class Failed:
     said: str
 
 
-Asked: TypeAlias = Append | Rewind | Read
-Answer: TypeAlias = Wrote | Saw | Refused | Failed
+Asked: TypeAlias = Append | Rewind | Read | Fork
+Answer: TypeAlias = Wrote | Saw | Forked | Refused | Failed
 
 
 @dataclass(slots=True, eq=False)
@@ -100,8 +116,8 @@ class Operation:
 
     @property
     def is_acknowledged(self) -> bool:
-        """Whether a write was answered with its seqs."""
-        return isinstance(self.answer, Wrote)
+        """Whether it was a write, and done."""
+        return isinstance(self.answer, Wrote | Forked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +149,11 @@ class Findings:
     def __bool__(self) -> bool:
         return bool(self.lost or self.doubled or self.reordered or self.unsound)
 
+    def examples(self) -> tuple[str, ...]:
+        """Return a few of them, one of each kind first."""
+        kinds = (self.lost, self.doubled, self.reordered, self.unsound)
+        return tuple(said for each in zip_longest(*kinds) for said in each if said)[:5]
+
     def add(self, other: Findings) -> None:
         """Take in what is wrong elsewhere."""
         self.lost += other.lost
@@ -141,26 +162,32 @@ class Findings:
         self.unsound += other.unsound
 
 
-def check(operations: Sequence[Operation], log: Sequence[Entry]) -> Findings:
-    """Hold one session's operations to its log, in O((n + answers) log n).
+def check(
+    operations: Sequence[Operation], log: Sequence[Entry], inherited: Sequence[Entry] = ()
+) -> Findings:
+    """Hold one session's operations to its log, in O(n log n) but for the answers' own lengths.
 
-    `log` is read when no operation is answered any more.
+    `log` is read when no operation is answered any more. A fork begins with what it inherited.
     """
-    return _History(operations, log).checked()
+    return _History(operations, log, inherited).checked()
 
 
 class _History:
     """One session's operations beside its log."""
 
-    def __init__(self, operations: Sequence[Operation], log: Sequence[Entry]) -> None:
+    def __init__(
+        self, operations: Sequence[Operation], log: Sequence[Entry], inherited: Sequence[Entry]
+    ) -> None:
         self._operations = operations
         self._log = log
+        self._inherited = inherited
         self._found = Findings()
         self._seqs_of: dict[str, list[int]] = {}
         for entry in log:
             if entry.text is not None:
                 self._seqs_of.setdefault(entry.text, []).append(entry.seq)
-        self._by_request = {entry.request_id: entry for entry in log if entry.request_id}
+        self._own = log[len(inherited) :]
+        self._by_request = {entry.request_id: entry for entry in self._own if entry.request_id}
 
     def checked(self) -> Findings:
         self._check_log()
@@ -177,24 +204,24 @@ class _History:
         return self._found
 
     def _check_log(self) -> None:
-        """Each seq once, upwards without gap; each text once, and somebody's."""
+        """Each seq once, upwards without gap; each text and request once, and somebody's."""
         if [entry.seq for entry in self._log] != list(range(len(self._log))):
             self._found.reordered.append("the log's seqs are not 0, 1, 2 ...")
-        written = {
-            text
-            for operation in self._operations
-            if isinstance(operation.asked, Append)
-            for text in operation.asked.texts
-        }
+        if list(self._log[: len(self._inherited)]) != list(self._inherited):
+            self._found.lost.append("the fork does not begin as its parent")
         for text, seqs in self._seqs_of.items():
             if len(seqs) > 1:
                 self._found.doubled.append(f"{text} is stored at {seqs}")
-            if text not in written:
-                self._found.doubled.append(f"{text} was written by nobody")
-        ids = Counter(entry.request_id for entry in self._log if entry.request_id)
+        ids = Counter(entry.request_id for entry in self._own if entry.request_id)
         for request_id, count in ids.items():
             if count > 1:
                 self._found.doubled.append(f"request {request_id} was made {count} times")
+        for text in {entry.text for entry in self._own if entry.text} - self._written():
+            self._found.doubled.append(f"{text} was written by nobody")
+
+    def _written(self) -> set[str]:
+        appends = (each.asked for each in self._operations if isinstance(each.asked, Append))
+        return {text for append in appends for text in append.texts}
 
     def _check_append(self, operation: Operation, asked: Append) -> None:
         stored = [self._seqs_of.get(text, []) for text in asked.texts]
@@ -276,7 +303,7 @@ class _History:
         match operation.answer:
             case Wrote(_, next_seq):
                 return (next_seq, False)
-            case Saw(next_seq, _):
+            case Saw(next_seq) | Forked(next_seq):
                 return (next_seq, True)
             case Refused(int() as next_seq):
                 return (next_seq, True)

@@ -8,13 +8,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Self
 
+EXAMPLES = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The sums of one storm: a row of the table in docs/reliability.md.
 
     `unavailable_s` is the longest time in which nobody was served. `control` says which safeguard
-    the storm's control is without. `unsound` counts broken chains and a listing that disagrees.
+    the storm's control is without. `unsound` counts broken chains, a listing that disagrees, and
+    errors that nothing accounts for; `examples` says a few of the wrong things in words.
     """
 
     fault: str
@@ -28,6 +31,7 @@ class Outcome:
     control: str
     unsound: int = 0
     remark: str = ""
+    examples: tuple[str, ...] = ()
 
     @property
     def wrong(self) -> int:
@@ -48,6 +52,7 @@ class Outcome:
             self.control,
             self.unsound + other.unsound,
             other.remark or self.remark,
+            (*self.examples, *other.examples)[:EXAMPLES],
         )
 
 

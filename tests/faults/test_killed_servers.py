@@ -12,13 +12,12 @@ import pytest
 
 from tests.faults.extent import Extent
 from tests.faults.outcome import Outcome
-from tests.faults.workers import Habits, Workers
+from tests.faults.plans import APPENDS, EVERYTHING, Habits
+from tests.faults.workers import Workers
 from tests.served import Served
 
 KILLS_PER_HISTORY = 10
 BACKENDS = ("sqlite-file", "postgres")
-EVERYTHING = Habits()
-APPENDS = Habits(conditional=0, read=0, replace=0, rewind=0)
 
 
 async def kill(served: Served, workers: Workers, extent: Extent) -> float:
@@ -44,7 +43,7 @@ async def storm(
             starts_s.append(await kill(served, workers, extent))
         await workers.answers(16)
     return workers.history.outcome(
-        f"server killed ({served.database_url.partition(':')[0]})",
+        f"server killed ({served.dialect})",
         await workers.audit(),
         injected=kills,
         control="answers before the commit",

@@ -1,4 +1,4 @@
-"""Foldlog, but a write is answered before it is written: what the commit is waited for."""
+"""Foldlog, but a write is answered before it is written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from foldlog.application import application
 from foldlog.application.committer import Commit, Committer
-from foldlog.cli import main
+
+from tests.faults.unsafe.serving import serve_with
 
 
 class HastyCommitter(Committer):
@@ -19,5 +20,4 @@ class HastyCommitter(Committer):
 
 
 if __name__ == "__main__":
-    vars(application)["Committer"] = HastyCommitter
-    main()
+    serve_with(application, "Committer", HastyCommitter)

@@ -1,0 +1,74 @@
+"""Two service processes on one PostgreSQL, either of which is killed now and then."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.faults.extent import Extent
+from tests.faults.outcome import Outcome
+from tests.faults.workers import Workers
+from tests.postgres import database
+from tests.served import Served
+
+FAULT = "one of two servers on one PostgreSQL killed"
+OPERATIONS_PER_KILL = 250
+KILLS_PER_HISTORY = 8
+
+
+@pytest.fixture
+def pair(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[[str], list[Served]]]:
+    """Start two servers of a program on one new database: pair(program)."""
+    with ExitStack() as stack:
+
+        def start(program: str = "foldlog") -> list[Served]:
+            url = stack.enter_context(database())
+            servers = []
+            for name in ("one", "two"):
+                (tmp_path / name).mkdir()
+                objects = {"FOLDLOG_OBJECT_DIRECTORY": str(tmp_path / "objects")}
+                servers.append(Served(url, tmp_path / name, objects, program).start())
+                stack.callback(servers[-1].close)
+            return servers
+
+        yield start
+
+
+async def storm(servers: list[Served], extent: Extent, kills: int) -> Outcome:
+    """Let workers operate on the same sessions through both servers, and kill one so often."""
+    addresses = [served.address for served in servers]
+    async with Workers(addresses, extent.random) as workers:
+        for _ in range(kills):
+            await workers.answers(extent.random.randint(1, OPERATIONS_PER_KILL))
+            await asyncio.to_thread(extent.random.choice(servers).restart)
+        await workers.answers(OPERATIONS_PER_KILL)
+    return workers.history.outcome(
+        FAULT,
+        await workers.audit(extent.random.choice(addresses)),
+        injected=kills,
+        control="no look at what the other wrote",
+    )
+
+
+async def test_what_two_servers_write_to_the_same_sessions_is_one_history(
+    pair: Callable[..., list[Served]], extent: Extent, report: Callable[[Outcome], None]
+) -> None:
+    servers = pair()
+    outcome = await storm(servers, extent, 2)
+    wanted = extent.cycles(short=0, long=100_000)
+    rounds = extent.rounds(short=0, long=1)
+    while next(rounds, None) is not None or outcome.operations < wanted:
+        outcome = outcome.plus(await storm(servers, extent, KILLS_PER_HISTORY))
+    report(outcome)
+
+
+async def test_control_servers_that_do_not_look_at_the_store_tell_what_is_past(
+    pair: Callable[..., list[Served]], extent: Extent, control: Callable[[Outcome], None]
+) -> None:
+    outcome = await storm(pair("tests.faults.unsafe.unconfirmed_heads"), extent, 1)
+    control(outcome)
+    assert outcome.reordered > 0
