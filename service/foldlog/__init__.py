@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     )
     from foldlog.client.values import (
         Appended,
+        AuditedPart,
         ChainFault,
         CheckResult,
         Collected,
@@ -206,6 +207,7 @@ _MODULES = {
     ),
     "foldlog.client.values": (
         "Appended",
+        "AuditedPart",
         "ChainFault",
         "CheckResult",
         "Collected",
@@ -264,6 +266,7 @@ __all__ = [
     "AsyncClient",
     "AsyncSession",
     "AttachmentPart",
+    "AuditedPart",
     "Body",
     "BuiltRequest",
     "CallRisk",

@@ -367,7 +367,7 @@ def build(
             envelope.row_count = row_count or len(specs)
             request = None
         version = head.version + 1
-        seal(envelope, spec.body, head.key, head.chain, head.id, version)
+        seal(envelope, spec.body, head.key, head.chain, head.id, version, spec.kind.TOPIC)
         events.append(domain_event(spec.kind, head.id, version, stamp, envelope))
         events[-1].mutate(head)
     return events

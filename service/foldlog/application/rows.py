@@ -133,8 +133,8 @@ def header_of(row: Row, reader: RowReader) -> RequestHeader:
 
 
 def is_whole(envelope: Envelope, key: bytes) -> bool:
-    """Return whether a body is the one that was committed to; a dropped one may be gone."""
-    if envelope.dropped and not envelope.body:
+    """Return whether a body is the one that was committed to; a dropped message's may be gone."""
+    if envelope.dropped and not envelope.body and envelope.type in SURFACE_TYPES:
         return True
     return commitment(key, envelope.body) == envelope.commitment
 

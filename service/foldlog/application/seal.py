@@ -16,10 +16,13 @@ def commitment(key: bytes, body: bytes) -> bytes:
     return hmac.digest(key, body, "sha256")
 
 
-def chain_value(previous: bytes, aggregate_id: UUID, version: int, envelope: Envelope) -> bytes:
+def chain_value(
+    previous: bytes, aggregate_id: UUID, version: int, topic: str, envelope: Envelope
+) -> bytes:
     """Return the chain value of a row; its envelope has a commitment, no body and no chain."""
-    sealed = envelope.SerializeToString(deterministic=True)
-    return sha256(previous + aggregate_id.bytes + version.to_bytes(8) + sealed).digest()
+    kind = topic.encode()
+    place = aggregate_id.bytes + version.to_bytes(8) + len(kind).to_bytes(4) + kind
+    return sha256(previous + place + envelope.SerializeToString(deterministic=True)).digest()
 
 
 def unsealed(envelope: Envelope) -> Envelope:
@@ -33,10 +36,16 @@ def unsealed(envelope: Envelope) -> Envelope:
 
 
 def seal(
-    envelope: Envelope, body: bytes, key: bytes, previous: bytes, aggregate_id: UUID, version: int
+    envelope: Envelope,
+    body: bytes,
+    key: bytes,
+    previous: bytes,
+    aggregate_id: UUID,
+    version: int,
+    topic: str,
 ) -> None:
     """Give an envelope its commitment, chain value and body."""
     dropped, envelope.dropped = envelope.dropped, False  # no part of the chain: it may come later
     envelope.commitment = commitment(key, body)
-    envelope.chain = chain_value(previous, aggregate_id, version, envelope)
+    envelope.chain = chain_value(previous, aggregate_id, version, topic, envelope)
     envelope.body, envelope.dropped = body, dropped

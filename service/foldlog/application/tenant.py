@@ -90,7 +90,7 @@ class Tenant:
         limits, feed = self.settings.limits, shared.feed
         self._bodies = Bodies(reader, shared.bodies)
         self.reading = Reading(services, lanes, self._bodies, limits, name)
-        self.chains = Chains(services, lanes, name)
+        self.chains = Chains(services, lanes, limits.session_id_bytes, name)
         self.writing = Writing(services, lanes, limits, name)
         self.checking = Checking(self.reading, self.settings.check_mode)
         self.retention = Retention(services, lanes, feed, self._bodies, self.writing, name)

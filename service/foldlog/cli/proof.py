@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from foldlog.cli.requests import Given
     from foldlog.client.client import Session
     from foldlog.client.requests import RequestVerification
-    from foldlog.client.values import CheckResult, Verification
+    from foldlog.client.values import ChainFault, CheckResult, Verification
     from foldlog.core.header import Header
 
 
@@ -48,6 +48,14 @@ WithRequests = Annotated[
 Independent = Annotated[
     bool, typer.Option("--independent", help="Read the stored rows again, past every cache.")
 ]
+
+
+WHAT_TO_DO = {
+    "log": "Restore a backup from before the damage.",
+    "checkpoint": "Stop the service and empty foldlog_checkpoints: it is a cache.",
+    "index": "The log is whole: what listings say of the session is not to be believed.",
+    "unknown": "See what the release notes of the service say.",
+}
 
 
 def check(
@@ -134,10 +142,13 @@ def verify(
     address: Address = "",
     as_json: AsJson = False,
 ) -> None:
-    """Recompute the chain of every stored row of a session and its ancestors."""
+    """Audit a session, deleted or not, from its stored rows alone, and its ancestors.
+
+    The chain of every row is recomputed, and what is derived from the rows is compared with them.
+    """
     with connected(address) as client:
         chosen = client.session(session)
-        found = chosen.verify()
+        found = chosen.verify(include_deleted=True)
         made = chosen.verify_requests() if requests else None
     if as_json:
         _print_as_json(found, made)
@@ -153,6 +164,7 @@ def _print_as_json(found: Verification, made: RequestVerification | None) -> Non
     from foldlog.cli.terminal import print_json
 
     document = asdict(found) | {"chain": found.chain.hex()}
+    del document["chains"]
     if made is not None:
         document["requests"] = {
             "verified_count": made.verified_count,
@@ -185,6 +197,12 @@ def _print_verified(found: Verification) -> None:
         return
     typer.secho(f"✗ not as it was written ({found.row_count} rows looked at):", fg="red")
     for each in found.faults:
-        where = "a fact" if each.seq is None else f"event {each.seq}"
-        typer.echo(printable(f"  {each.session_id}, {where}: {each.description}"))
-    typer.echo("  Restore a backup from before the damage.")
+        typer.echo(printable(f"  {each.session_id}, {_place(each)}: {each.description}"))
+    for part in {each.part: None for each in found.faults}:
+        typer.echo(f"  {WHAT_TO_DO[part]}")
+
+
+def _place(fault: ChainFault) -> str:
+    if fault.part != "log":
+        return f"the {fault.part}"
+    return "the log" if fault.seq is None else f"event {fault.seq}"

@@ -22,6 +22,7 @@ from foldlog.client.stored import (
 )
 from foldlog.client.values import (
     Appended,
+    AuditedPart,
     ChainFault,
     CutState,
     FoldedMessage,
@@ -34,6 +35,12 @@ from foldlog.codec import message_from_proto, time_from_proto
 from foldlog.core.event import EventType
 from foldlog.internal.v1 import raw_pb2
 from foldlog.v1 import event_pb2, service_pb2, session_pb2
+
+PARTS = {
+    service_pb2.AUDITED_PART_LOG: AuditedPart.LOG,
+    service_pb2.AUDITED_PART_CHECKPOINT: AuditedPart.CHECKPOINT,
+    service_pb2.AUDITED_PART_INDEX: AuditedPart.INDEX,
+}
 
 
 def appended_from_proto(pb: service_pb2.AppendEventsResponse, offset: int = 0) -> Appended:
@@ -99,10 +106,17 @@ def cut_from_proto(pb: session_pb2.CutState) -> CutState:
 def verification_from_proto(pb: service_pb2.VerifySessionResponse) -> Verification:
     """Return what the verification found."""
     faults = tuple(
-        ChainFault(f.session_id, f.seq if f.HasField("seq") else None, f.description)
+        ChainFault(
+            f.session_id,
+            f.seq if f.HasField("seq") else None,
+            f.description,
+            PARTS.get(f.part, AuditedPart.UNKNOWN),
+        )
         for f in pb.faults
     )
-    return Verification(pb.intact, pb.row_count, pb.chain, faults, pb.next_seq)
+    chains = {each.version: each.chain for each in pb.chains}
+    about = (pb.next_seq, pb.version, chains, pb.deleted)
+    return Verification(pb.intact, pb.row_count, pb.chain, faults, *about)
 
 
 def event_from_proto(pb: raw_pb2.RawEvent) -> Event:

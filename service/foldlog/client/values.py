@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
 from foldlog.codec import datetime_of
 from foldlog.core.invariant import Violation
@@ -148,24 +149,45 @@ class Diff:
     right_next_seq: int
 
 
+class AuditedPart(StrEnum):
+    """What a fault was found in."""
+
+    LOG = "log"
+    """The log itself."""
+    CHECKPOINT = "checkpoint"
+    """A cache of the log."""
+    INDEX = "index"
+    """What listings read."""
+    UNKNOWN = "unknown"
+    """Something that a newer service looks at."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChainFault:
-    """A stored row that is not as it was written. `seq` is None for a fact."""
+    """Something stored that is not as it was written. `seq` is None for a fact."""
 
     session_id: str
     seq: int | None
     description: str
+    part: AuditedPart = AuditedPart.LOG
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What recomputing the chain found: at most 100 faults, in the order of the log."""
+    """What an audit found: at most 100 faults, in the order of the log.
+
+    `version` is how many rows the session itself has; `chains` are the values recomputed at the
+    versions asked for, as far as there are rows.
+    """
 
     intact: bool
     row_count: int
     chain: bytes
     faults: tuple[ChainFault, ...]
     next_seq: int
+    version: int = 0
+    chains: Mapping[int, bytes] = field(default_factory=dict)
+    deleted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

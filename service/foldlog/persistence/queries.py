@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 Query = tuple[str, list[object]]
 EVENT = "originator_version, topic, state"
+WHOLE = f"{EVENT}, notification_id, tenant, request_key"
 EVENT_SIZE = "originator_version, length(state)"
 NOTIFICATION = f"originator_id, {EVENT}, notification_id, tenant"
 NOTIFICATION_SIZE = "notification_id, length(state)"

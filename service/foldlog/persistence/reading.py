@@ -10,8 +10,8 @@ from uuid import UUID
 from eventsourcing.persistence import StoredEvent
 
 from foldlog.persistence import queries
-from foldlog.persistence.recorder import VERSIONS_AT_ONCE
-from foldlog.persistence.rows import SessionNotification
+from foldlog.persistence.recorder import AUDIT_ROWS, VERSIONS_AT_ONCE
+from foldlog.persistence.rows import SessionNotification, WholeRow
 
 PLACES_AT_ONCE = 5_000
 
@@ -64,6 +64,15 @@ class FeedReader(EventReader):
     @abstractmethod
     def _feed_stop(self, stop: int | None) -> int | None:
         """Return the last notification id to read now, at most `stop`, without missing a row."""
+
+    def select_whole(self, originator_id: UUID, gt: int, max_bytes: int) -> list[WholeRow]:
+        place = self.events_table_name, self._key(originator_id), gt
+        sizes = queries.events(*place, None, False, AUDIT_ROWS, queries.EVENT_SIZE)
+        last = _last_within(max_bytes, self._rows(sizes))
+        if last is None:
+            return []
+        query = queries.events(*place, last, False, None, queries.WHOLE)
+        return [WholeRow(originator_id, *row) for row in self._rows(query)]
 
     def select_versions(self, originator_id: UUID, versions: Sequence[int]) -> list[StoredEvent]:
         found: list[StoredEvent] = []

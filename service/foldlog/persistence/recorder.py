@@ -9,11 +9,12 @@ from uuid import UUID
 
 from eventsourcing.persistence import ApplicationRecorder, StoredEvent
 
-from foldlog.persistence.rows import SessionNotification
+from foldlog.persistence.rows import SessionNotification, WholeRow
 
 STATEMENT_ROWS = 1_000
 TRANSACTION_ROWS = 1_000_000
 VERSIONS_AT_ONCE = 500
+AUDIT_ROWS = 500
 
 
 def counted(chunks: Iterable[Sequence[StoredEvent]]) -> Iterator[Sequence[StoredEvent]]:
@@ -58,6 +59,13 @@ class SessionRecorder(ApplicationRecorder):
         """Return rows by version: `gt` is exclusive, `lte` inclusive.
 
         With `max_bytes`, fewer than `limit` where their states would be larger together, but one.
+        """
+
+    @abstractmethod
+    def select_whole(self, originator_id: UUID, gt: int, max_bytes: int) -> list[WholeRow]:
+        """Return rows with every column, from the version after `gt` on, in ascending order.
+
+        At most AUDIT_ROWS of them, and fewer where their states would be larger together, but one.
         """
 
     @abstractmethod

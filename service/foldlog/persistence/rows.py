@@ -25,6 +25,13 @@ class SessionNotification(Notification):
     tenant: str = DEFAULT_TENANT
 
 
+@dataclass(frozen=True)
+class WholeRow(SessionNotification):
+    """A row with every column of its table, as an audit reads it."""
+
+    request_key: bytes | None = None
+
+
 def row_id(stored: StoredEvent) -> UUID:
     """Return the row's aggregate id. Raises TypeError unless it is a UUID."""
     if not isinstance(stored.originator_id, UUID):

@@ -10,6 +10,7 @@ from foldlog.application.checking import Judgement
 from foldlog.application.decisions import Appended, Cut
 from foldlog.application.domain import Session as Head
 from foldlog.application.reading import Stored
+from foldlog.application.verdict import Verdict
 from foldlog.codec import violation_to_proto
 from foldlog.core.event import SURFACE_TYPES
 from foldlog.internal.v1.raw_pb2 import RawEvent
@@ -140,6 +141,27 @@ def judged(found: Judgement) -> service_pb2.CheckRequestResponse:
     if found.violation is not None:
         answer.violation.CopyFrom(violation_to_proto(found.violation))
     return answer
+
+
+def audited(verdict: Verdict) -> service_pb2.VerifySessionResponse:
+    """Return what an audit found."""
+    return service_pb2.VerifySessionResponse(
+        intact=not verdict.faults,
+        row_count=verdict.row_count,
+        chain=verdict.chain,
+        faults=[
+            service_pb2.ChainFault(
+                session_id=f.session_id, seq=f.seq, description=f.description, part=f.part
+            )
+            for f in verdict.faults
+        ],
+        next_seq=verdict.next_seq,
+        version=verdict.version,
+        chains=[
+            service_pb2.VersionChain(version=v, chain=c) for v, c in sorted(verdict.chains.items())
+        ],
+        deleted=verdict.is_deleted,
+    )
 
 
 def _varint(number: int) -> bytes:

@@ -347,18 +347,11 @@ class Servicer:
         return encoding.judged(found)
 
     async def verify_session(self, request: pb.VerifySessionRequest) -> pb.VerifySessionResponse:
-        """Recompute a chain."""
-        verdict = await self._tenant.chains.verify(request.session_id)
-        return pb.VerifySessionResponse(
-            intact=not verdict.faults,
-            row_count=verdict.row_count,
-            chain=verdict.chain,
-            faults=[
-                pb.ChainFault(session_id=f.session_id, seq=f.seq, description=f.description)
-                for f in verdict.faults
-            ],
-            next_seq=verdict.next_seq,
+        """Audit a session."""
+        verdict = await self._tenant.chains.verify(
+            request.session_id, request.versions, request.include_deleted
         )
+        return encoding.audited(verdict)
 
     # Transfer
 

@@ -25,6 +25,38 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _AuditedPart:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AuditedPartEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AuditedPart.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    AUDITED_PART_UNSPECIFIED: _AuditedPart.ValueType  # 0
+    """Never sent."""
+    AUDITED_PART_LOG: _AuditedPart.ValueType  # 1
+    """The log itself. Restore a backup from before the damage."""
+    AUDITED_PART_CHECKPOINT: _AuditedPart.ValueType  # 2
+    """A checkpoint of the log: a cache. Remove it, and the service makes it again."""
+    AUDITED_PART_INDEX: _AuditedPart.ValueType  # 3
+    """What the session index holds of the session, or how far it is. Where the log is whole, only
+    listings, and what asks the index for forks and for calls, are wrong.
+    """
+
+class AuditedPart(_AuditedPart, metaclass=_AuditedPartEnumTypeWrapper):
+    """What a fault was found in."""
+
+AUDITED_PART_UNSPECIFIED: AuditedPart.ValueType  # 0
+"""Never sent."""
+AUDITED_PART_LOG: AuditedPart.ValueType  # 1
+"""The log itself. Restore a backup from before the damage."""
+AUDITED_PART_CHECKPOINT: AuditedPart.ValueType  # 2
+"""A checkpoint of the log: a cache. Remove it, and the service makes it again."""
+AUDITED_PART_INDEX: AuditedPart.ValueType  # 3
+"""What the session index holds of the session, or how far it is. Where the log is whole, only
+listings, and what asks the index for forks and for calls, are wrong.
+"""
+Global___AuditedPart: _TypeAlias = AuditedPart  # noqa: Y015
+
 class _ChangeKind:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -2017,16 +2049,28 @@ class VerifySessionRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     SESSION_ID_FIELD_NUMBER: _builtins.int
+    VERSIONS_FIELD_NUMBER: _builtins.int
+    INCLUDE_DELETED_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Required. The session."""
+    include_deleted: _builtins.bool
+    """Audit a deleted session too; its rows are kept. Unset: SESSION_DELETED."""
+    @_builtins.property
+    def versions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Versions of the session's own rows whose recomputed chain values are wanted: at most 10,000, each
+        from 1 on.
+        """
+
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
+        versions: _abc.Iterable[_builtins.int] | None = ...,
+        include_deleted: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["include_deleted", b"include_deleted", "session_id", b"session_id", "versions", b"versions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -2043,6 +2087,9 @@ class VerifySessionResponse(_message.Message):
     CHAIN_FIELD_NUMBER: _builtins.int
     FAULTS_FIELD_NUMBER: _builtins.int
     NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    CHAINS_FIELD_NUMBER: _builtins.int
+    DELETED_FIELD_NUMBER: _builtins.int
     intact: _builtins.bool
     """Every row is as it was written."""
     row_count: _builtins.int
@@ -2051,9 +2098,17 @@ class VerifySessionResponse(_message.Message):
     """The chain value of the newest row: 32 bytes."""
     next_seq: _builtins.int
     """The seq the next event takes."""
+    version: _builtins.int
+    """The version of the newest row: how many rows the session itself has."""
+    deleted: _builtins.bool
+    """The session is deleted."""
     @_builtins.property
     def faults(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChainFault]:
         """The faults, at most 100, in the order of the log."""
+
+    @_builtins.property
+    def chains(self) -> _containers.RepeatedCompositeFieldContainer[Global___VersionChain]:
+        """The chain values at the versions asked for, as far as there are rows."""
 
     def __init__(
         self,
@@ -2063,40 +2118,73 @@ class VerifySessionResponse(_message.Message):
         chain: _builtins.bytes = ...,
         faults: _abc.Iterable[Global___ChainFault] | None = ...,
         next_seq: _builtins.int = ...,
+        version: _builtins.int = ...,
+        chains: _abc.Iterable[Global___VersionChain] | None = ...,
+        deleted: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain", b"chain", "faults", b"faults", "intact", b"intact", "next_seq", b"next_seq", "row_count", b"row_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain", b"chain", "chains", b"chains", "deleted", b"deleted", "faults", b"faults", "intact", b"intact", "next_seq", b"next_seq", "row_count", b"row_count", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___VerifySessionResponse: _TypeAlias = VerifySessionResponse  # noqa: Y015
 
 @_typing.final
+class VersionChain(_message.Message):
+    """The chain value at a version."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    CHAIN_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """The version of a row of the session itself: 1 for its first."""
+    chain: _builtins.bytes
+    """The chain value recomputed from that row and the stored value of the row before: 32 bytes."""
+    def __init__(
+        self,
+        *,
+        version: _builtins.int = ...,
+        chain: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain", b"chain", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___VersionChain: _TypeAlias = VersionChain  # noqa: Y015
+
+@_typing.final
 class ChainFault(_message.Message):
-    """A stored row that is not as it was written."""
+    """Something stored that is not as it was written."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SESSION_ID_FIELD_NUMBER: _builtins.int
     SEQ_FIELD_NUMBER: _builtins.int
     DESCRIPTION_FIELD_NUMBER: _builtins.int
+    PART_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """The session whose row it is."""
     seq: _builtins.int
     """The event's seq. Unset for a fact, or where it cannot be told."""
     description: _builtins.str
     """What is wrong, for people."""
+    part: Global___AuditedPart.ValueType
+    """What it was found in."""
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
         seq: _builtins.int | None = ...,
         description: _builtins.str = ...,
+        part: Global___AuditedPart.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_seq", b"_seq", "seq", b"seq"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seq", b"_seq", "description", b"description", "seq", b"seq", "session_id", b"session_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seq", b"_seq", "description", b"description", "part", b"part", "seq", b"seq", "session_id", b"session_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__seq: _TypeAlias = _typing.Literal["seq"]  # noqa: Y015
     _WhichOneofArgType__seq: _TypeAlias = _typing.Literal["_seq", b"_seq"]  # noqa: Y015

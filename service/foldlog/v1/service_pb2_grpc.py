@@ -405,7 +405,9 @@ class SessionServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def VerifySession(self, request, context):
-        """Recomputes the chain of every stored row of the session and its lineage.
+        """Audits a session from its stored rows alone, past every cache: recomputes the chain of each row of it
+        and of its lineage, and compares all that is derived from them: columns, checkpoints, the session
+        index. Costs as much as the log is long.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -93,7 +93,10 @@ class SessionServiceStub:
     CheckRequest: _grpc.UnaryUnaryMultiCallable[_service_pb2.CheckRequestRequest, _service_pb2.CheckRequestResponse]
     """Says whether a provider request can be derived from the log, and if not, what is wrong with it."""
     VerifySession: _grpc.UnaryUnaryMultiCallable[_service_pb2.VerifySessionRequest, _service_pb2.VerifySessionResponse]
-    """Recomputes the chain of every stored row of the session and its lineage."""
+    """Audits a session from its stored rows alone, past every cache: recomputes the chain of each row of it
+    and of its lineage, and compares all that is derived from them: columns, checkpoints, the session
+    index. Costs as much as the log is long.
+    """
     ExportSession: _grpc.UnaryStreamMultiCallable[_service_pb2.ExportSessionRequest, _service_pb2.ExportSessionResponse]
     """Writes the whole log as JSON Lines."""
     ImportSession: _grpc.StreamUnaryMultiCallable[_service_pb2.ImportSessionRequest, _service_pb2.ImportSessionResponse]
@@ -213,7 +216,10 @@ class SessionServiceAsyncStub(SessionServiceStub):
     CheckRequest: _aio.UnaryUnaryMultiCallable[_service_pb2.CheckRequestRequest, _service_pb2.CheckRequestResponse]  # type: ignore[assignment]
     """Says whether a provider request can be derived from the log, and if not, what is wrong with it."""
     VerifySession: _aio.UnaryUnaryMultiCallable[_service_pb2.VerifySessionRequest, _service_pb2.VerifySessionResponse]  # type: ignore[assignment]
-    """Recomputes the chain of every stored row of the session and its lineage."""
+    """Audits a session from its stored rows alone, past every cache: recomputes the chain of each row of it
+    and of its lineage, and compares all that is derived from them: columns, checkpoints, the session
+    index. Costs as much as the log is long.
+    """
     ExportSession: _aio.UnaryStreamMultiCallable[_service_pb2.ExportSessionRequest, _service_pb2.ExportSessionResponse]  # type: ignore[assignment]
     """Writes the whole log as JSON Lines."""
     ImportSession: _aio.StreamUnaryMultiCallable[_service_pb2.ImportSessionRequest, _service_pb2.ImportSessionResponse]  # type: ignore[assignment]
@@ -468,7 +474,10 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.VerifySessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.VerifySessionResponse, _abc.Awaitable[_service_pb2.VerifySessionResponse]]:
-        """Recomputes the chain of every stored row of the session and its lineage."""
+        """Audits a session from its stored rows alone, past every cache: recomputes the chain of each row of it
+        and of its lineage, and compares all that is derived from them: columns, checkpoints, the session
+        index. Costs as much as the log is long.
+        """
 
     @_abc_1.abstractmethod
     def ExportSession(

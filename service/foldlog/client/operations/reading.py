@@ -145,9 +145,23 @@ def diff(
     )
 
 
-def verify(session: SessionState, *, timeout_s: float | None = None) -> Operation[Verification]:
-    """Have the service recompute the chain of every stored row of the session and its lineage."""
-    asked = request(pb.VerifySessionRequest, session_id=session.session_id)
+def verify(
+    session: SessionState,
+    versions: Iterable[int] = (),
+    *,
+    include_deleted: bool = False,
+    timeout_s: float | None = None,
+) -> Operation[Verification]:
+    """Have the service audit the session from its stored rows alone, and its lineage.
+
+    `versions` name rows of the session itself whose recomputed chain values are wanted.
+    """
+    asked = request(
+        pb.VerifySessionRequest,
+        session_id=session.session_id,
+        versions=tuple(versions),
+        include_deleted=include_deleted,
+    )
     answer = yield from unary(session.client.attempts(timeout_s), VERIFY_SESSION, asked)
     session.saw(answer.next_seq)
     return verification_from_proto(answer)

@@ -62,7 +62,9 @@ class Envelope(_message.Message):
     row_count: _builtins.int
     """How many rows the call wrote, on the first row of a call; 0 means 1."""
     chain: _builtins.bytes
-    """SHA-256 over the previous row's chain, the aggregate id, the version and this envelope without body, chain and dropped."""
+    """SHA-256 over the previous row's chain, the aggregate id, the version, the topic and this envelope
+    without body, chain and dropped.
+    """
     commitment: _builtins.bytes
     """HMAC-SHA-256 of the body under the session's key. Stays when the body is gone."""
     dropped: _builtins.bool
