@@ -55,6 +55,6 @@ def _rows(store: Store, session_id: str) -> Iterator[SessionStoredEvent]:
         version += 1
         envelope = Envelope.FromString(NEW_FIELD)
         envelope.seq, envelope.type, envelope.written_ns = seq, type_, time.time_ns()
-        seal(envelope, body, key, chain, id_, version)
+        seal(envelope, body, key, chain, id_, version, topic)
         yield SessionStoredEvent(id_, version, topic, envelope.SerializeToString())
         chain, seq = envelope.chain, seq + (topic == Session.Event.TOPIC)
