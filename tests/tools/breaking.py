@@ -22,7 +22,9 @@ def main() -> int:
         print("buf breaking: SKIPPED, git has neither a release nor another main to compare with")
         return 0
     print(f"buf breaking: against {base}")
-    against = f"{_git('rev-parse', '--absolute-git-dir')}#ref={base},subdir=protos"
+    # A worktree's own directory is no repository to buf.
+    repository = _git("rev-parse", "--path-format=absolute", "--git-common-dir")
+    against = f"{repository}#ref={base},subdir=protos"
     return subprocess.run([BUF, "breaking", PROTOS, "--against", against], check=False).returncode
 
 
