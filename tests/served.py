@@ -59,7 +59,7 @@ class Served:
             self._process = subprocess.Popen(
                 self._command(),
                 cwd=self._directory,
-                env=self._process_environment(),
+                env=self.process_environment(),
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
@@ -76,7 +76,8 @@ class Served:
             *("--address-file", str(self._address_file)),
         ]
 
-    def _process_environment(self) -> dict[str, str]:
+    def process_environment(self) -> dict[str, str]:
+        """Return the environment of its processes, in which our modules are found."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith("FOLDLOG_")}
         paths = [self._environment.get("PYTHONPATH", ""), str(ROOT / "service"), str(ROOT)]
         joined = os.pathsep.join(path for path in paths if path)

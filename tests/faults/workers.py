@@ -15,7 +15,7 @@ from foldlog import AsyncClient, AsyncSession
 
 from tests.faults.attempts import RETRY, UNKNOWN_FATE, hurried, insisting
 from tests.faults.auditing import audit
-from tests.faults.histories import Findings, Fork, Forked, Operation, Saw, Wrote
+from tests.faults.histories import Answer, Findings, Fork, Forked, Operation, Saw, Wrote
 from tests.faults.outcome import Outcome
 from tests.faults.plans import EVERYTHING, Habits
 from tests.faults.waiting import DEADLINE_S, until
@@ -25,10 +25,14 @@ FULL_SEQS: Final = 300
 
 @dataclass(slots=True)
 class History:
-    """Everything that was done, and the sessions it was done to."""
+    """Everything that was done, and the sessions it was done to.
+
+    `unknown_fates` counts attempts.
+    """
 
     operations: list[Operation] = field(default_factory=list)
     session_ids: list[str] = field(default_factory=list)
+    unknown_fates: int = 0
 
     @property
     def acknowledged(self) -> int:
@@ -163,13 +167,21 @@ class Workers:
         abandons = random.randrange(100) < self._habits.abandoned and not isinstance(asked, Fork)
         try:
             operation.answer = await insisting(
-                lambda: hurried(session, asked, name, self._habits, random), abandons=abandons
+                lambda: self._attempt(session, operation, random), abandons=abandons
             )
         except UNKNOWN_FATE:
             return
         operation.returned_ns = time.monotonic_ns()
         self.answered += 1
         self._note(operation)
+
+    async def _attempt(self, session: AsyncSession, operation: Operation, random: Random) -> Answer:
+        asked, name = operation.asked, operation.request_id
+        try:
+            return await hurried(session, asked, name, self._habits, random)
+        except UNKNOWN_FATE:
+            self.history.unknown_fates += 1
+            raise
 
     def _note(self, operation: Operation) -> None:
         """Learn from an answer where a session is, and that it has a child."""
