@@ -33,7 +33,12 @@ def test_processes_that_keep_the_index_apply_each_stretch_once(postgres_url: str
 
 def test_processes_that_migrate_at_once_do_it_once() -> None:
     with empty_database() as url:
-        steps = ["0001_events_and_index", "0002_objects", "0003_call_ledger"]
+        steps = [
+            "0001_events_and_index",
+            "0002_objects",
+            "0003_call_ledger",
+            "0004_keys_and_quotas",
+        ]
         applied = in_processes(migrate_now, url, 3)
         assert sorted(applied) == [[], [], steps]
         assert pending(url) == []

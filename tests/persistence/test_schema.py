@@ -14,7 +14,8 @@ from tests.persistence.stores import row
 from tests.postgres import PARTITIONS, empty_database
 
 # Small, changed by everybody, and copied to every node of a distributed database.
-REFERENCE_TABLES = {"foldlog_tracking", "foldlog_version", "foldlog_feed"}
+REFERENCE_TABLES = {"foldlog_tracking", "foldlog_version", "foldlog_feed", "foldlog_keys"}
+REFERENCE_TABLES |= {"foldlog_quotas", "foldlog_usage"}
 # Attachments belong to a tenant: a distributed database spreads them by their digest.
 OBJECT_TABLES = {"foldlog_objects"}
 UNIQUE = """
@@ -78,7 +79,12 @@ def test_an_empty_database_is_refused_with_the_command_to_run() -> None:
     with empty_database() as url:
         with pytest.raises(SchemaError, match="foldlog migrate"):
             open_store(url)
-        steps = ["0001_events_and_index", "0002_objects", "0003_call_ledger"]
+        steps = [
+            "0001_events_and_index",
+            "0002_objects",
+            "0003_call_ledger",
+            "0004_keys_and_quotas",
+        ]
         assert pending(url) == steps
         assert migrate(url) == steps
         open_store(url).close()

@@ -61,6 +61,7 @@ def coalesced(notifications: Iterable[Notification]) -> Iterable[IndexChange]:
             change = change_of(
                 each.originator_id, tenant, each.topic, Envelope.FromString(each.state)
             )
+            change = replace(change, size_bytes=len(each.state))
         except DecodeError:
             # A damaged row fails the reads of its session; other sessions' listing goes on.
             observability.log("index.row_damaged", level="error", notification_id=each.id)
@@ -82,6 +83,7 @@ def merged(first: IndexChange, second: IndexChange) -> IndexChange:
         custom=first.custom + tuple(pair for pair in second.custom if pair not in first.custom),
         calls=first.calls + second.calls,
         deleted=first.deleted or second.deleted,
+        size_bytes=first.size_bytes + second.size_bytes,
     )
 
 

@@ -52,7 +52,8 @@ class IndexChange:
     """What a stretch of the feed changes in one session's entry; unset parts stay.
 
     `custom` are the (kind, key) pairs of its custom events, with an empty key for one without keys;
-    `calls` what bears on its dispatched tool calls, in the order of the log.
+    `calls` what bears on its dispatched tool calls, in the order of the log; `size_bytes` what its
+    new rows come to.
     A change to a session that the index does not have, without `created`, is ignored.
     """
 
@@ -66,6 +67,7 @@ class IndexChange:
     custom: tuple[tuple[str, str], ...] = ()
     calls: tuple[LoggedCall, ...] = ()
     deleted: bool = False
+    size_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

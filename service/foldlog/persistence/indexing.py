@@ -54,6 +54,13 @@ def calls_of(changes: Sequence[IndexChange]) -> Calls:
     }
 
 
+def uses_of(changes: Sequence[IndexChange]) -> Iterator[tuple[str, int, int]]:
+    """Yield (tenant, sessions, bytes) that came or went with each change."""
+    for change in changes:
+        came = (change.created is not None) - change.deleted
+        yield change.tenant, came, change.size_bytes
+
+
 def _session(change: IndexChange, created: SessionCreated) -> SessionRow:
     return (
         change.tenant,

@@ -12,8 +12,10 @@ from typing import Literal
 from foldlog.persistence.checkpoints import CheckpointRecorder
 from foldlog.persistence.errors import postgres_extra
 from foldlog.persistence.index import SessionIndex
+from foldlog.persistence.keys import KeyTable
 from foldlog.persistence.object_files import ObjectFiles
 from foldlog.persistence.objects import ObjectStore
+from foldlog.persistence.quotas import QuotaTable
 from foldlog.persistence.recorder import SessionRecorder
 
 SQLITE = "sqlite:///"
@@ -30,6 +32,8 @@ class Store:
     checkpoints: CheckpointRecorder
     index: SessionIndex
     objects: ObjectStore
+    keys: KeyTable
+    quotas: QuotaTable
     close: Callable[[], None]
 
     @property
@@ -74,8 +78,10 @@ def _open_sqlite(path: str, readers: int, object_directory: str, inline_bytes: i
     from foldlog.persistence.sqlite.index import SQLiteSessionIndex
     from foldlog.persistence.sqlite.objects import SQLiteObjectTable
     from foldlog.persistence.sqlite.recorder import SQLiteSessionRecorder
+    from foldlog.persistence.sqlite.statements import SQLiteStatements
 
     datastore = SQLiteConnections(path, readers)
+    statements = SQLiteStatements(datastore)
     close = datastore.close
     if not object_directory and path == MEMORY:
         object_directory = tempfile.mkdtemp(prefix="foldlog-objects-")
@@ -91,6 +97,8 @@ def _open_sqlite(path: str, readers: int, object_directory: str, inline_bytes: i
         SQLiteCheckpointRecorder(datastore),
         SQLiteSessionIndex(datastore),
         ObjectStore(SQLiteObjectTable(datastore), files, inline_bytes),
+        KeyTable(statements),
+        QuotaTable(statements),
         close,
     )
 
@@ -105,13 +113,17 @@ def _open_postgres(
         from foldlog.persistence.postgres.index import PostgresSessionIndex
         from foldlog.persistence.postgres.objects import PostgresObjectTable
         from foldlog.persistence.postgres.recorder import PostgresSessionRecorder
+        from foldlog.persistence.postgres.statements import PostgresStatements
 
     datastore = PostgresConnections(url, pool_size, hint_url)
+    statements = PostgresStatements(datastore)
     return Store(
         "postgres",
         PostgresSessionRecorder(datastore),
         PostgresCheckpointRecorder(datastore),
         PostgresSessionIndex(datastore),
         ObjectStore(PostgresObjectTable(datastore), files, inline_bytes),
+        KeyTable(statements),
+        QuotaTable(statements),
         datastore.close,
     )

@@ -11,12 +11,13 @@ from eventsourcing.persistence import IntegrityError, Tracking
 from eventsourcing.postgres import PostgresTrackingRecorder
 
 from foldlog.persistence.index import IndexChange, IndexPage, IndexQuery, IndexRow, SessionIndex
-from foldlog.persistence.indexing import Writes, calls_of, writes
+from foldlog.persistence.indexing import Writes, calls_of, uses_of, writes
 from foldlog.persistence.ledger import CallQuery, UnresolvedCall, unresolved_call
 from foldlog.persistence.ledger import listing as call_listing
 from foldlog.persistence.listing import COLUMNS, Source, listing, page, row
 from foldlog.persistence.postgres.connections import PostgresConnections
 from foldlog.persistence.postgres.ledger import move_on
+from foldlog.persistence.quotas import counted
 
 TRACK = """
     INSERT INTO foldlog_tracking AS t (application_name, notification_id) VALUES (%s, %s)
@@ -97,6 +98,8 @@ class PostgresSessionIndex(PostgresTrackingRecorder, SessionIndex):
             for sql, columns in _statements(rows):
                 connection.execute(sql, columns)
             move_on(connection, calls_of(changes), rows.stripped)
+            for query in counted(uses_of(changes)):
+                connection.execute(*query)
 
     def list_sessions(self, query: IndexQuery) -> IndexPage:
         rows = self.datastore.rows(listing(query, lambda aggregate_id: aggregate_id))

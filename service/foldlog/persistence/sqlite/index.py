@@ -11,10 +11,11 @@ from eventsourcing.persistence import IntegrityError, Tracking
 from eventsourcing.sqlite import SQLiteCursor, SQLiteTrackingRecorder
 
 from foldlog.persistence.index import IndexChange, IndexPage, IndexQuery, IndexRow, SessionIndex
-from foldlog.persistence.indexing import Writes, calls_of, writes
+from foldlog.persistence.indexing import Writes, calls_of, uses_of, writes
 from foldlog.persistence.ledger import CallQuery, UnresolvedCall, unresolved_call
 from foldlog.persistence.ledger import listing as call_listing
 from foldlog.persistence.listing import COLUMNS, Source, listing, page, row
+from foldlog.persistence.quotas import counted
 from foldlog.persistence.sqlite.connections import SQLiteConnections
 from foldlog.persistence.sqlite.ledger import move_on
 
@@ -81,6 +82,8 @@ class SQLiteSessionIndex(SQLiteTrackingRecorder, SessionIndex):
             for sql, parameters in _statements(rows):
                 connection.executemany(sql, parameters)
             move_on(connection, calls_of(changes), rows.stripped)
+            for sql, used in counted(uses_of(changes)):
+                connection.execute(sql.replace("%s", "?"), used)
 
     def list_sessions(self, query: IndexQuery) -> IndexPage:
         sql, parameters = listing(query, _key)
