@@ -42,11 +42,12 @@ class Servers:
         backend: str,
         environment: dict[str, str] | None = None,
         program: str = "foldlog",
+        url: str = "",
     ) -> Served:
-        """Start a server on a database of its own."""
+        """Start a server on a database of its own, or on one that was made for it."""
         directory = self._directory / f"{backend}-{next(self._count)}"
         directory.mkdir()
-        url = self._url(backend, directory)
+        url = url or self._url(backend, directory)
         served = Served(url, directory, _objects(backend, directory), program)
         served.set_environment(**environment or {})
         self._all.append(served)
@@ -108,13 +109,16 @@ def memory(servers: Servers, request: pytest.FixtureRequest) -> Served:
 
 @pytest.fixture
 def serve(servers: Servers, request: pytest.FixtureRequest) -> Iterator[Callable[..., Served]]:
-    """Start a server of the test's own: serve(backend, program, NAME=value, ...)."""
+    """Start a server of the test's own: serve(backend, program, url=..., NAME=value, ...)."""
     mine: list[Served] = request.node.stash.setdefault(SERVED, [])
 
     def start(
-        backend: str = "sqlite-memory", program: str = "foldlog", **environment: str
+        backend: str = "sqlite-memory",
+        program: str = "foldlog",
+        url: str = "",
+        **environment: str,
     ) -> Served:
-        mine.append(servers.fresh(backend, environment, program))
+        mine.append(servers.fresh(backend, environment, program, url))
         return mine[-1]
 
     yield start

@@ -16,6 +16,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -23,7 +24,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
@@ -45,6 +45,16 @@ INITDB = ("-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-syn
 
 # Ends the server when its standard input ends: at stop(), and when the test process dies.
 GUARD = '"$@" & server=$!; read -r _; kill -INT $server; wait $server'
+
+# Becomes another user and group, then the command that follows.
+LOWER = """
+import os, sys
+user, group, *command = sys.argv[1:]
+os.setgroups([])
+os.setgid(int(group))
+os.setuid(int(user))
+os.execv(command[0], command)
+"""
 
 _numbers = itertools.count(1)
 _lock = threading.Lock()
@@ -79,11 +89,9 @@ class Server:
         settings = [f"--{name}={value}" for name, value in self._settings.items()]
         place = ["-D", self.folder / "data", "-p", self.port, "-k", self.folder]
         command = map(str, [self._programs / "postgres", *place, *settings])
-        guarded = ["/bin/sh", "-c", GUARD, "sh", *command]
+        guarded = _as_account("/bin/sh", "-c", GUARD, "sh", *command)
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                guarded, stdin=subprocess.PIPE, stderr=log, **_account()
-            )
+            self._process = subprocess.Popen(guarded, stdin=subprocess.PIPE, stderr=log)
         self._wait_until_ready()
 
     def _wait_until_ready(self) -> None:
@@ -107,10 +115,13 @@ class Server:
         with psycopg.connect(self.url(), autocommit=True) as connection:
             connection.execute(statement)
 
-    def crash(self) -> None:
-        """Kill it as a crash would: nothing is written any more. It can be started again."""
+    def crash(self, how: signal.Signals = signal.SIGKILL) -> None:
+        """Kill it as a crash would: nothing is written any more. It can be started again.
+
+        SIGQUIT is what PostgreSQL calls an immediate shutdown.
+        """
         postmaster = (self.folder / "data" / "postmaster.pid").read_text().split("\n")[0]
-        os.kill(int(postmaster), signal.SIGKILL)
+        os.kill(int(postmaster), how)
         self._end()
 
     def stop(self) -> None:
@@ -217,7 +228,8 @@ def _usable(programs: Path, folder: Path) -> Path:
     """Return the programs where the user that is to run them can."""
     if os.geteuid() != 0:
         return programs
-    os.chown(folder, _account()["user"], _account()["group"])
+    entry = pwd.getpwnam(UNPRIVILEGED)
+    os.chown(folder, entry.pw_uid, entry.pw_gid)
     if _runs(programs):
         return programs
     return _copy(programs, folder / "server")
@@ -237,19 +249,21 @@ def _copy(programs: Path, place: Path) -> Path:
 
 
 def _runs(programs: Path) -> bool:
-    try:
-        return _run(programs / "initdb", "--version").returncode == 0
-    except PermissionError:
-        return False
+    return _run(programs / "initdb", "--version").returncode == 0
 
 
 def _run(*command: str | Path) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(command, capture_output=True, cwd="/", check=False, **_account())
+    return subprocess.run(_as_account(*command), capture_output=True, cwd="/", check=False)
 
 
-def _account() -> dict[str, Any]:
-    """Return whom to run as: an unprivileged user under root, which PostgreSQL refuses."""
+def _as_account(*command: str | Path) -> list[str]:
+    """Return what runs a command as the unprivileged user, if it is root that runs it.
+
+    The new process lowers itself: subprocess would fork for that, which gRPC's threads do not bear.
+    """
+    words = [str(word) for word in command]
     if os.geteuid() != 0:
-        return {}
+        return words
     entry = pwd.getpwnam(UNPRIVILEGED)
-    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": ()}
+    ids = [str(entry.pw_uid), str(entry.pw_gid)]
+    return [sys.executable, "-I", "-c", LOWER, *ids, *words]

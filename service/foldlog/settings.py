@@ -84,6 +84,15 @@ class Settings:
     body_cache_bytes: int = _setting(128 * MIB, "Memory for cached message bodies.")
     reader_threads: int = _setting(4, "Threads that read from the database.", least=1)
     pool_size: int = _setting(8, "Database connections of one process, at most.", least=1)
+    statement_timeout_s: float = _setting(
+        30.0, "Seconds that PostgreSQL may take for one statement before it is ended.", least=0.1
+    )
+    commit_timeout_s: float = _setting(
+        10.0,
+        "Seconds that a write may wait for its turn, and PostgreSQL may take to commit it, before"
+        " its callers are told that it is unavailable.",
+        least=0.1,
+    )
     receive_bytes: int = _setting(64 * MIB, "The largest gRPC message accepted.", least=4 * MIB)
     watch_buffer: int = _setting(
         1_000, "Events a watch may lag behind before it is ended as too slow.", least=1

@@ -102,7 +102,7 @@ def open_write(url: str, session: UUID) -> Iterator[psycopg.Connection[tuple[Any
     """Write a row, and leave the transaction open."""
     with psycopg.connect(url) as connection:
         connection.execute("SELECT 1")
-        insert(connection.pgconn, [row(session, 1)], 0, 0)
+        insert(connection, [row(session, 1)], 0, 0)
         yield connection
 
 

@@ -30,6 +30,7 @@ from foldlog.persistence.store import Store
 from foldlog.settings import Settings
 
 TENANTS = 1_000  # whose calls are kept ready
+READER_WAIT_S = 5.0
 
 
 class SessionApplication(Application[UUID]):
@@ -46,9 +47,11 @@ class SessionApplication(Application[UUID]):
         self.store = store
         self.settings = settings
         super().__init__()
-        self._readers = Readers(settings.reader_threads, "reader")
+        self._readers = Readers(settings.reader_threads, "reader", READER_WAIT_S)
         self._object_threads = Readers(THREADS, "objects")
-        self._committer = Committer(store)
+        # On SQLite a restore keeps the other writes waiting for as long as it takes.
+        commit_wait_s = None if store.dialect == "sqlite" else settings.commit_timeout_s
+        self._committer = Committer(store, commit_wait_s)
         self._tenants: OrderedDict[str, Tenant] = OrderedDict()
         self.lanes = Lanes(
             lambda tenant: self.tenant(tenant).services,

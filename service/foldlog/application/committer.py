@@ -6,12 +6,11 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-from eventsourcing.persistence import IntegrityError
+from dataclasses import dataclass, field
 
 from foldlog import observability
-from foldlog.application.readers import Readers
+from foldlog.application.readers import Readers, is_held
+from foldlog.core.errors import FoldlogError, OverloadedError, StoreUnavailableError
 from foldlog.persistence.rows import SessionStoredEvent
 from foldlog.persistence.store import Store
 
@@ -30,6 +29,7 @@ class Commit:
     is_wanted: Callable[[], bool]
     on_stored: Callable[[int], None]
     on_failed: Callable[[Exception], None]
+    submitted_at: float = field(default_factory=time.monotonic)
 
     @property
     def size_bytes(self) -> int:
@@ -38,10 +38,15 @@ class Commit:
 
 
 class Committer:
-    """One writer for a process. Commits of one session are written in the order given."""
+    """One writer for a process. Commits of one session are written in the order given.
 
-    def __init__(self, store: Store) -> None:
+    With `wait_s`, one whose turn has not come in that time fails, and nothing of it is written.
+    """
+
+    def __init__(self, store: Store, wait_s: float | None = None) -> None:
         self._store = store
+        self._wait_s = wait_s
+        self._is_store_away = False
         self._threads = Readers(1, "committer")
         self._waiting: deque[Commit] = deque()
         self._running: asyncio.Task[None] | None = None
@@ -74,12 +79,24 @@ class Committer:
             if not commit.is_wanted():
                 self._waiting.popleft()
                 continue
+            if self._is_overdue(commit):
+                self._waiting.popleft().on_failed(self._overdue())
+                continue
             rows += len(commit.rows)
             size += commit.size_bytes
             if batch and (rows > MAX_ROWS or size > MAX_BYTES):
                 break
             batch.append(self._waiting.popleft())
         return batch
+
+    def _is_overdue(self, commit: Commit) -> bool:
+        waited_s = time.monotonic() - commit.submitted_at
+        return self._wait_s is not None and waited_s > self._wait_s
+
+    def _overdue(self) -> FoldlogError:
+        if self._is_store_away:
+            return StoreUnavailableError(cause="the commits before it were not answered")
+        return OverloadedError(cause="more is written than the store keeps up with")
 
     async def _write(self, batch: list[Commit]) -> None:
         rows = [row for commit in batch for row in commit.rows]
@@ -88,12 +105,15 @@ class Committer:
         try:
             with observability.tracing.commit_span(len(rows), len(owners)):
                 ids = await self._threads.run(self._insert, rows)
-        except IntegrityError as error:
-            await self._isolate(batch, len(owners), error)
         except Exception as error:
-            for commit in batch:
-                commit.on_failed(error)
+            if isinstance(error, FoldlogError) and not is_held(error):
+                self._is_store_away = isinstance(error, StoreUnavailableError)
+                for commit in batch:
+                    commit.on_failed(error)
+            else:
+                await self._isolate(batch, len(owners), error)
         else:
+            self._is_store_away = False
             observability.metrics.committed(len(rows), len(owners), time.perf_counter() - started)
             newest = max(ids) if ids else 0
             for commit in batch:
@@ -103,7 +123,7 @@ class Committer:
         return self._store.recorder.insert_events(rows) or ()
 
     async def _isolate(self, batch: list[Commit], owners: int, error: Exception) -> None:
-        """After a conflict, write each session by itself: only its own conflict fails it."""
+        """After a conflict or a fault, write each session by itself: only its own fails it."""
         if owners == 1:
             if len(batch) == 1:
                 batch[0].on_failed(error)

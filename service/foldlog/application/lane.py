@@ -21,13 +21,15 @@ from foldlog.application.domain import Answered, RequestKey, Session
 from foldlog.application.fold import Fold, Passed
 from foldlog.application.history import History, Opened
 from foldlog.application.mapper import stored_row
-from foldlog.application.readers import Readers
+from foldlog.application.readers import Readers, is_unanswered
 from foldlog.core.errors import (
     FoldlogError,
     OverloadedError,
     RequestIdReusedError,
+    StoreUnavailableError,
 )
 from foldlog.internal.v1.storage_pb2 import Envelope
+from foldlog.persistence.rows import SessionStoredEvent
 from foldlog.persistence.store import Store
 
 if TYPE_CHECKING:
@@ -116,6 +118,7 @@ class Lane:
         self.checkpoint_version = 0
         self._journal: list[Passed] | None = None
         self._is_spoilt = False
+        self._is_doubtful = False
         self._opened: Opened | None = None
         self._opening: asyncio.Lock = asyncio.Lock()
         self._ahead = self.head
@@ -291,6 +294,9 @@ class Lane:
     def _pump(self) -> None:
         """Decide what can be decided now."""
         while self._queue and self._busy is None:
+            if self._is_doubtful:
+                self._start(self._settle())
+                return
             write = self._queue[0]
             if self._is_spoilt and self._flying:
                 return
@@ -386,6 +392,7 @@ class Lane:
         self._generation += 1
         # The head that ran ahead may stand at the very version that another process reached.
         self._is_spoilt = True
+        self._is_doubtful |= is_unanswered(error)
         for write, _ in reversed(self._flying):
             write.attempts += 1
             write.is_prepared = False
@@ -394,10 +401,10 @@ class Lane:
         if self._busy is None:
             self._start(self._recover(error))
 
-    def _start(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    def _start(self, coroutine: Coroutine[Any, Any, object]) -> None:
         self._busy = asyncio.get_running_loop().create_task(self._supervise(coroutine))
 
-    async def _supervise(self, coroutine: Coroutine[Any, Any, None]) -> None:
+    async def _supervise(self, coroutine: Coroutine[Any, Any, object]) -> None:
         try:
             await coroutine
         except Exception as error:
@@ -417,7 +424,9 @@ class Lane:
         if write.prepare is not None:
             try:
                 write.context = await write.prepare(self)
-            except FoldlogError:
+            except FoldlogError as error:
+                self._is_doubtful |= is_unanswered(error)
+                await self._require_ended()
                 if not await self._replayed(write):
                     raise
                 return
@@ -436,22 +445,50 @@ class Lane:
 
         A store that is away fails all.
         """
+        if not await self._settle():
+            return
         if isinstance(error, IntegrityError):
-            await self._catch_up()
             self._give_up()
             return
-        try:
-            await self._catch_up()
-        except FoldlogError as away:
-            while self._queue:
-                self._queue.popleft().fail(away)
-            return
-        # The fate of the commit is known now: what is stored is answered, the rest has failed.
-        waiting = [write for write in self._queue if write.attempts]
-        for write in waiting:
+        # From now on the fate of the commit is known: what is stored is answered, the rest failed.
+        for write in [write for write in self._queue if write.attempts]:
             if not await self._replayed(write):
                 self._queue.remove(write)
                 write.fail(error)
+
+    async def _settle(self) -> bool:
+        """See what the store has, once no commit without an answer may still change it.
+
+        Where that cannot be known now, fails all, and returns False.
+        """
+        try:
+            await self._require_ended()
+            await self._catch_up()
+        except FoldlogError as error:
+            self._fail_all(error)
+            return False
+        self._is_spoilt = True
+        return True
+
+    async def _require_ended(self) -> None:
+        """Raise StoreUnavailableError while a commit without an answer is under way.
+
+        It was decided on the committed head, or on one before it.
+        """
+        if not self._is_doubtful:
+            return
+        services = self.services
+        place = SessionStoredEvent(self.id, self.head.version + 1, "", b"", self.tenant)
+        if await services.readers.run(services.store.recorder.is_held, place):
+            raise StoreUnavailableError(cause="an earlier write of the session has not ended")
+        self._is_doubtful = False
+
+    def _fail_all(self, error: FoldlogError) -> None:
+        is_shed = isinstance(error, OverloadedError)
+        unknown = StoreUnavailableError(cause=str(error)) if is_shed else error
+        while self._queue:
+            write = self._queue.popleft()
+            write.fail(unknown if write.attempts else error)
 
     def _give_up(self) -> None:
         while self._queue and self._queue[0].attempts > MAX_ATTEMPTS:

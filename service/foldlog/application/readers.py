@@ -6,36 +6,75 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from eventsourcing.persistence import IntegrityError
 
 from foldlog.core.errors import FoldlogError, OverloadedError, StoreUnavailableError
-from foldlog.persistence.errors import PoolExhausted, is_unavailable
+from foldlog.persistence.errors import HeldError, PoolExhausted, UnansweredError, is_unavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Readers:
-    """A bounded pool of threads. What they raise is ours, or a uniqueness error, or a fault."""
+    """A bounded pool of threads. What they raise is ours, or a uniqueness error, or a fault.
 
-    def __init__(self, threads: int, name: str) -> None:
+    With `wait_s`, a caller that no thread serves in that time gets OverloadedError.
+    """
+
+    def __init__(self, threads: int, name: str, wait_s: float | None = None) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._free = asyncio.Semaphore(threads)
+        self._wait_s = wait_s
 
     async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking function on a thread and return its value."""
+        await self._admitted()
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._pool, partial(function, *args, **kwargs))
+            running = loop.run_in_executor(self._pool, partial(function, *args, **kwargs))
+        except BaseException:
+            self._free.release()
+            raise
+        running.add_done_callback(self._ended)
+        try:
+            # Whoever goes away leaves the thread at work.
+            return await asyncio.shield(running)
         except (FoldlogError, IntegrityError):
             raise
         except Exception as error:
             raise translated(error) from error
 
+    async def _admitted(self) -> None:
+        """Wait for a thread."""
+        if not self._free.locked():
+            await self._free.acquire()
+            return
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await self._free.acquire()
+        except TimeoutError:
+            raise OverloadedError(cause="no thread to the database became free in time") from None
+
+    def _ended(self, running: asyncio.Future[Any]) -> None:
+        self._free.release()
+        if not running.cancelled():
+            running.exception()  # seen, also where nobody waits for it any more
+
     def close(self) -> None:
         """Let running work end and stop."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def is_unanswered(error: Exception) -> bool:
+    """Tell whether a write that failed so may have taken effect, or may yet."""
+    return isinstance(error.__cause__, UnansweredError | HeldError)
+
+
+def is_held(error: Exception) -> bool:
+    """Tell whether a write failed for another that has not ended."""
+    return isinstance(error.__cause__, HeldError)
 
 
 def translated(error: Exception) -> Exception:

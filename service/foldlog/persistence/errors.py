@@ -39,7 +39,15 @@ class DuplicateRowError(IntegrityError):
 
 
 class UnavailableError(OperationalError):
-    """The store cannot be reached or broke off; whether a write took effect is unknown."""
+    """The store cannot be reached or cannot write now. Nothing was written."""
+
+
+class UnansweredError(UnavailableError):
+    """The store broke off: a write may have taken effect, or may yet."""
+
+
+class HeldError(UnavailableError):
+    """Another transaction held a row, or a row's place, for too long. Nothing was written."""
 
 
 class PoolExhausted(OperationalError):
@@ -87,10 +95,7 @@ def postgres_extra() -> Iterator[None]:
 
 
 def is_unavailable(error: BaseException) -> bool:
-    """Tell whether the store is away, so that the same call may succeed later.
-
-    The outcome of a write that failed so is unknown.
-    """
+    """Tell whether the store is away, so that the same call may succeed later."""
     return isinstance(error, UnavailableError)
 
 

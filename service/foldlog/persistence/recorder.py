@@ -46,6 +46,14 @@ class SessionRecorder(ApplicationRecorder):
         """
 
     @abstractmethod
+    def is_held(self, stored_event: StoredEvent) -> bool:
+        """Tell whether a transaction that has not ended is writing this row. Writes nothing.
+
+        If not, it is stored, or it was not written; one that the database has not received yet may
+        come later.
+        """
+
+    @abstractmethod
     def select_events(
         self,
         originator_id: UUID | str,

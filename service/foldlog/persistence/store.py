@@ -17,10 +17,12 @@ from foldlog.persistence.object_files import ObjectFiles
 from foldlog.persistence.objects import ObjectStore
 from foldlog.persistence.quotas import QuotaTable
 from foldlog.persistence.recorder import SessionRecorder
+from foldlog.persistence.timeouts import Timeouts
 
 SQLITE = "sqlite:///"
 POSTGRES = ("postgresql://", "postgres://")
 INLINE_BYTES = 256 * 1024
+TIMEOUTS = Timeouts()
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,15 @@ def open_store(
     hint_url: str = "",
     object_directory: str = "",
     inline_bytes: int = INLINE_BYTES,
+    timeouts: Timeouts = TIMEOUTS,
 ) -> Store:
     """Open the store that the URL names.
 
     SQLite is created and brought up to date; PostgreSQL must have been migrated, or SchemaError
-    says so. `hint_url` is a direct connection, for hints, where `database_url` is a pool's.
-    Attachments of more than `inline_bytes` go to `object_directory`; where that is empty, beside a
-    SQLite file, for SQLite in memory to a temporary directory, and for PostgreSQL nowhere.
+    says so, and is bound by `timeouts`. `hint_url` is a direct connection, for hints, where
+    `database_url` is a pool's. Attachments of more than `inline_bytes` go to `object_directory`;
+    where that is empty, beside a SQLite file, for SQLite in memory to a temporary directory, and
+    for PostgreSQL nowhere.
     Raises ValueError for a URL of another kind, and DriverMissingError.
     """
     if database_url.startswith(SQLITE):
@@ -68,7 +72,8 @@ def open_store(
         return _open_sqlite(path, reader_threads, object_directory, inline_bytes)
     if database_url.startswith(POSTGRES):
         files = ObjectFiles(Path(object_directory)) if object_directory else None
-        return _open_postgres(database_url, pool_size, hint_url, files, inline_bytes)
+        objects = files, inline_bytes
+        return _open_postgres(database_url, pool_size, hint_url, timeouts, *objects)
     raise ValueError("a database URL begins with sqlite:/// or postgresql://")
 
 
@@ -104,7 +109,12 @@ def _open_sqlite(path: str, readers: int, object_directory: str, inline_bytes: i
 
 
 def _open_postgres(
-    url: str, pool_size: int, hint_url: str, files: ObjectFiles | None, inline_bytes: int
+    url: str,
+    pool_size: int,
+    hint_url: str,
+    timeouts: Timeouts,
+    files: ObjectFiles | None,
+    inline_bytes: int,
 ) -> Store:
     # Loading the driver takes time that those without PostgreSQL need not spend.
     with postgres_extra():
@@ -115,7 +125,7 @@ def _open_postgres(
         from foldlog.persistence.postgres.recorder import PostgresSessionRecorder
         from foldlog.persistence.postgres.statements import PostgresStatements
 
-    datastore = PostgresConnections(url, pool_size, hint_url)
+    datastore = PostgresConnections(url, pool_size, hint_url, timeouts)
     statements = PostgresStatements(datastore)
     return Store(
         "postgres",

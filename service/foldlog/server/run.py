@@ -15,6 +15,7 @@ from foldlog._grpc import aio
 from foldlog.application.application import SessionApplication
 from foldlog.application.tenant import Tenant
 from foldlog.persistence.store import open_store
+from foldlog.persistence.timeouts import Timeouts
 from foldlog.server.attachments import AttachmentServicer
 from foldlog.server.callers import Anyone
 from foldlog.server.handlers import SERVICE, Handlers, Rpc
@@ -93,6 +94,7 @@ def run(settings: Settings, ready: Callable[[str], None]) -> None:
         hint_url=settings.listen_database_url,
         object_directory=settings.object_directory,
         inline_bytes=settings.object_inline_bytes,
+        timeouts=Timeouts(settings.statement_timeout_s, settings.commit_timeout_s),
     )
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:

@@ -10,17 +10,26 @@ from typing import Any
 import psycopg
 from eventsourcing.postgres import PostgresDatastore
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolTimeout
 
+from foldlog.persistence.errors import PoolExhausted, UnavailableError
+from foldlog.persistence.postgres.bounded import (
+    BoundedConnection,
+    patience_s,
+    set_timeouts,
+)
 from foldlog.persistence.postgres.errors import translation
 from foldlog.persistence.postgres.hints import PostgresHints
 from foldlog.persistence.postgres.schema import check_schema
 from foldlog.persistence.queries import Query
+from foldlog.persistence.timeouts import Timeouts
 
 POOL_TIMEOUT_S = 5.0
 RECONNECT_S = 2.0
 WAITING_PER_CONNECTION = 16
 FRESH_S = 1.0
+CHECK_S = 2.0
+UNANSWERED_AT_MOST = 4
 
 HOW: dict[str, Any] = {"autocommit": True, "prepare_threshold": None}
 
@@ -45,8 +54,13 @@ PLANS = "SELECT " + ", ".join(
 )
 SERVER_PROCESS = "SELECT pg_backend_pid()"
 
+# Which of these server processes still have a transaction.
+UNENDED = """
+    SELECT pid FROM pg_stat_get_activity(NULL) WHERE pid = ANY(%s) AND backend_xid IS NOT NULL
+"""
 
-class PooledConnection(psycopg.Connection[tuple[Any, ...]]):
+
+class PooledConnection(BoundedConnection):
     """A connection that knows when it was last given back, and whether a pooler stands behind it.
 
     What is prepared by name on a connection of its own stays there; behind a pooler in transaction
@@ -54,8 +68,13 @@ class PooledConnection(psycopg.Connection[tuple[Any, ...]]):
     """
 
     returned_at = 0.0
-    is_direct = False
     has_prepared = False
+    server_process = 0
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether it always reaches the same server process."""
+        return self.server_process != 0
 
 
 class PostgresConnections(PostgresDatastore):
@@ -64,7 +83,9 @@ class PostgresConnections(PostgresDatastore):
     Opening checks the schema.
     """
 
-    def __init__(self, url: str, pool_size: int = 8, hint_url: str = "") -> None:
+    def __init__(
+        self, url: str, pool_size: int = 8, hint_url: str = "", timeouts: Timeouts | None = None
+    ) -> None:
         conninfo = with_defaults(url)
         self.schema = "public"
         self.originator_id_type = "uuid"
@@ -72,7 +93,12 @@ class PostgresConnections(PostgresDatastore):
         self.enable_db_functions = False
         self.lock_timeout = 0
         self.db_type_names = set()
+        self.timeouts = timeouts or Timeouts()
+        self._patience_s = patience_s(self.timeouts)
         self._lost_at = 0.0
+        self._size = pool_size
+        self._lent: set[PooledConnection] = set()
+        self._unanswered: set[int] = set()
         self._pool = ConnectionPool(
             conninfo,
             connection_class=PooledConnection,
@@ -82,7 +108,7 @@ class PostgresConnections(PostgresDatastore):
             max_waiting=WAITING_PER_CONNECTION * pool_size,
             timeout=POOL_TIMEOUT_S,
             reconnect_timeout=RECONNECT_S,
-            configure=_configure,
+            configure=self._configure,
             check=self._check,
             open=False,
             name="foldlog",
@@ -92,15 +118,25 @@ class PostgresConnections(PostgresDatastore):
 
     def _opened(self, conninfo: str) -> int:
         # Apart from the pool, which tells only after a while that it cannot connect, and not why.
-        with translation(), psycopg.connect(conninfo, **HOW) as connection:
+        with translation(), BoundedConnection.connect(conninfo, **HOW) as connection:
             offset = check_schema(connection)
         self._pool.open()
         return offset
 
+    def _configure(self, connection: PooledConnection) -> None:
+        connection.patience_s = CHECK_S
+        connection.execute(PLANS)
+        connection.execute(set_timeouts(self.timeouts))
+        # A pooler gives its clients process ids of its own making.
+        row = connection.execute(SERVER_PROCESS).fetchone()
+        if row == (connection.info.backend_pid,):
+            connection.server_process = connection.info.backend_pid
+        connection.patience_s = self._patience_s
+
     @contextmanager
     def connection(self) -> Iterator[PooledConnection]:
-        """Lend a connection in autocommit mode."""
-        with translation(), self._pool.connection() as connection:
+        """Lend a connection in autocommit mode. Raises PoolExhausted and UnavailableError."""
+        with translation(), self._lending() as connection:
             try:
                 yield connection
             except psycopg.errors.ReadOnlySqlTransaction:
@@ -111,7 +147,29 @@ class PostgresConnections(PostgresDatastore):
                 # Not in the pool's reset hook: it would hand each return to a worker thread.
                 connection.returned_at = monotonic()
                 if connection.closed:
-                    self._lost_at = connection.returned_at
+                    self._note_lost(connection)
+
+    @contextmanager
+    def _lending(self) -> Iterator[PooledConnection]:
+        try:
+            connection = self._pool.getconn()
+        except PoolTimeout as error:
+            # Whether the database is away or the others are busy with it.
+            if len(self._lent) < self._size:
+                raise
+            raise PoolExhausted("no connection became free in time") from error
+        self._lent.add(connection)
+        try:
+            with connection:
+                yield connection
+        finally:
+            self._lent.discard(connection)
+            self._pool.putconn(connection)
+
+    def _note_lost(self, connection: PooledConnection) -> None:
+        self._lost_at = connection.returned_at
+        if connection.is_direct:
+            self._unanswered.add(connection.server_process)
 
     def _check(self, connection: PooledConnection) -> None:
         """Find out before lending whether a connection was cut off while it rested.
@@ -119,13 +177,48 @@ class PostgresConnections(PostgresDatastore):
         One that rested since another was lost is suspect at once.
         """
         if connection.returned_at < max(self._lost_at, monotonic() - FRESH_S):
+            connection.patience_s = CHECK_S
             ConnectionPool.check_connection(connection)
+            connection.patience_s = self._patience_s
+
+    @contextmanager
+    def committing(self) -> Iterator[PooledConnection]:
+        """Lend a connection for one statement that commits.
+
+        Raises UnavailableError while too many commits that were given up have not ended: each
+        keeps a server process, and with no standby to wait for it may do so for long.
+        """
+        with self.connection() as connection:
+            self._require_few_unended(connection)
+            with self._patient_for_a_commit(connection):
+                yield connection
 
     @contextmanager
     def writing(self) -> Iterator[PooledConnection]:
-        """Lend a connection inside a transaction."""
-        with self.connection() as connection, connection.transaction():
-            yield connection
+        """Lend a connection inside a transaction. Raises UnavailableError as `committing` does."""
+        with self.connection() as connection, self._patient_for_a_commit(connection):
+            self._require_few_unended(connection)
+            with connection.transaction():
+                connection.patience_s = self._patience_s
+                yield connection
+                connection.patience_s = self.timeouts.commit_s
+
+    @contextmanager
+    def _patient_for_a_commit(self, connection: PooledConnection) -> Iterator[None]:
+        connection.patience_s = self.timeouts.commit_s
+        try:
+            yield
+        finally:
+            connection.patience_s = self._patience_s
+
+    def _require_few_unended(self, connection: PooledConnection) -> None:
+        if len(self._unanswered) < UNANSWERED_AT_MOST:
+            return
+        asked = list(self._unanswered)
+        unended = {pid for (pid,) in connection.execute(UNENDED, [asked])}
+        self._unanswered.difference_update(set(asked) - unended)
+        if len(self._unanswered) >= UNANSWERED_AT_MOST:
+            raise UnavailableError("earlier commits have not ended")
 
     def rows(self, query: Query) -> list[tuple[Any, ...]]:
         """Return what one SELECT gives."""
@@ -157,10 +250,3 @@ class PostgresConnections(PostgresDatastore):
 def with_defaults(url: str) -> str:
     """Return the connection string with DEFAULTS for what it does not say."""
     return make_conninfo(**{**DEFAULTS, **conninfo_to_dict(url)})
-
-
-def _configure(connection: PooledConnection) -> None:
-    connection.execute(PLANS)
-    # A pooler gives its clients process ids of its own making.
-    row = connection.execute(SERVER_PROCESS).fetchone()
-    connection.is_direct = row == (connection.info.backend_pid,)

@@ -13,15 +13,22 @@ from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 from foldlog.persistence.errors import (
     Constraint,
     DuplicateRowError,
+    HeldError,
     PoolExhausted,
+    UnansweredError,
     UnavailableError,
     translated,
 )
 
 # Classes and codes of https://www.postgresql.org/docs/current/errcodes-appendix.html that pass:
-# connection lost, transaction rolled back to be tried again, resources short, cancelled or shut
-# down, failed I/O, and a write to a server that has become a standby.
-PASSING = ("08", "40", "53", "57", "58", "25006", "55P03")
+# connection lost, transaction ended for waiting too long or rolled back to be tried again,
+# resources short, cancelled or shut down, failed I/O, and a write to a server that has become a
+# standby.
+PASSING = ("08", "25P03", "25P04", "40", "53", "57", "58", "25006", "55P03")
+# Those of them that may come to a write that took effect: the connection is lost, or the server
+# ends it while the commit waits for a standby.
+UNANSWERED = ("08", "40003", "57P")
+HELD = "55P03"
 
 
 @contextmanager
@@ -44,8 +51,10 @@ def as_ours(error: psycopg.Error) -> PersistenceError:
     # Without a code it is libpq that speaks: the connection is gone or cannot be made.
     state = error.sqlstate or error.diag.sqlstate
     lost = state is None and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-    if lost or (state or "").startswith(PASSING):
-        return UnavailableError(str(error))
+    if lost or (state or "").startswith(UNANSWERED):
+        return UnansweredError(str(error))
+    if (state or "").startswith(PASSING):
+        return HeldError(str(error)) if state == HELD else UnavailableError(str(error))
     return translated(error)
 
 

@@ -13,6 +13,7 @@ import psycopg
 from eventsourcing.persistence import PersistenceError
 
 from foldlog.persistence.hints import Hints
+from foldlog.persistence.postgres.bounded import BoundedConnection
 
 CHANNEL = "foldlog"
 SEND_EVERY_S = 0.05
@@ -78,7 +79,7 @@ class PostgresHints(Hints):
             self._closing.wait(RECONNECT_S)
 
     def _pass_on(self) -> None:
-        with psycopg.connect(self._conninfo, autocommit=True) as connection:
+        with BoundedConnection.connect(self._conninfo, autocommit=True) as connection:
             connection.execute(f"LISTEN {CHANNEL}")
             # Something may have been hinted while nobody listened.
             self.give()

@@ -10,6 +10,7 @@ from eventsourcing.persistence import ApplicationRecorder, IntegrityError, Store
 from eventsourcing.postgres import PostgresApplicationRecorder
 
 from foldlog.persistence import queries
+from foldlog.persistence.errors import DuplicateRowError, HeldError
 from foldlog.persistence.postgres.connections import PooledConnection, PostgresConnections
 from foldlog.persistence.postgres.insertion import insert, insertion_order, portions, prepare
 from foldlog.persistence.postgres.watermark import feed_stop
@@ -31,6 +32,9 @@ VERSIONS = f"""
         WHERE originator_id = %s AND originator_version = w.version LIMIT 1) AS e
     ORDER BY originator_version
 """
+
+
+HOLD_BRIEFLY = "SET LOCAL lock_timeout = '100ms'"
 
 
 class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRecorder):
@@ -55,12 +59,27 @@ class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRe
         if len(parts) > 1:
             base, _ = self._insert_all(parts)
         else:
-            with self.datastore.connection() as connection:
+            with self.datastore.committing() as connection:
                 base = self._insert(connection, parts[0], 0)
         ids = [0] * len(order)
         for ordinal, place in enumerate(order):
             ids[place] = base | ordinal
         return ids
+
+    def is_held(self, stored_event: StoredEvent) -> bool:
+        # Inserting a row waits for a transaction that is inserting it, committing or not.
+        try:
+            with (
+                self.datastore.connection() as connection,
+                connection.transaction(force_rollback=True),
+            ):
+                connection.execute(HOLD_BRIEFLY)
+                self._insert(connection, [stored_event], 0)
+        except HeldError:
+            return True
+        except DuplicateRowError:
+            pass
+        return False
 
     def insert_chunks(self, chunks: Iterable[Sequence[StoredEvent]]) -> int:
         parts = (part for chunk in counted(chunks) for part in portions(chunk))
@@ -80,10 +99,10 @@ class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRe
         self, connection: PooledConnection, rows: Sequence[StoredEvent], first_ordinal: int
     ) -> int:
         if connection.is_direct and not connection.has_prepared:
-            prepare(connection.pgconn)
+            prepare(connection)
             connection.has_prepared = True
         return insert(
-            connection.pgconn,
+            connection,
             rows,
             self.datastore.xid_offset,
             first_ordinal,
