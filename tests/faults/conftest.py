@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from tests.faults.databases import Database, fresh_database
 from tests.faults.extent import Extent, extent_of
 from tests.faults.outcome import Outcome, require_harm, require_nothing_wrong
+from tests.faults.proxy import Proxy
+from tests.postgres import Server, another_server
 
 SHORT_CONTROL = "test_control"
 
@@ -50,3 +53,26 @@ def report(tell: Callable[[str], None]) -> Callable[[Outcome], None]:
 def control() -> Callable[[Outcome], None]:
     """Take the outcome of a storm without its safeguard: control(outcome) fails if all is well."""
     return require_harm
+
+
+@pytest.fixture(scope="session")
+def breakable() -> Iterator[Server]:
+    """A PostgreSQL server that may be killed and misconfigured."""
+    with another_server() as server:
+        yield server
+
+
+@pytest.fixture
+def database(breakable: Server) -> Iterator[Database]:
+    """A database of the server that may be killed, which has its own settings again."""
+    for statement in ("ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()"):
+        breakable.execute(statement)
+    with fresh_database(breakable) as database:
+        yield database
+
+
+@pytest.fixture
+def proxy(database: Database) -> Iterator[Proxy]:
+    """The way to the database."""
+    with Proxy(database.server.port) as proxy:
+        yield proxy
