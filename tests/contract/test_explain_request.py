@@ -242,3 +242,31 @@ def test_begin_step_and_the_report_agree(log: Calls) -> None:
     for each in begun[1:]:
         change = change_of(log, each.step.step_seq)
         assert change.is_extension == each.step.extends_previous
+
+
+def test_what_a_rewind_took_back_is_no_cause(log: Calls) -> None:
+    step(log, *(user(f"u{i}") for i in range(6)), header=HEADER)
+    cause = log.append(replacing(system("S"), 5, 5)).first_seq
+    log.append(replacing(system("S"), 1, 2))
+    log.rewind(cause)
+    change = change_of(log, step(log))
+    assert (change.kind, change.cause_seq, change.message_index) == (REPLACE, cause, 4)
+
+
+def test_a_header_that_a_rewind_came_back_to_is_the_cause(log: Calls) -> None:
+    step(log, user("a"), header=HEADER)
+    cause = log.append(header(model="x")).first_seq
+    log.append(header(model="y"))
+    log.rewind(cause)
+    change = change_of(log, step(log))
+    assert (change.kind, change.cause_seq) == (HEADER_KIND, cause)
+
+
+def test_what_a_rewind_brought_back_is_the_cause_again(log: Calls) -> None:
+    step(log, user("a"), user("b"), header=HEADER)
+    cause = log.append(replacing(system("S"), 2, 2)).first_seq
+    log.rewind(-1)
+    log.append(user("c"))
+    log.rewind(cause)
+    change = change_of(log, step(log))
+    assert (change.kind, change.cause_seq, change.message_index) == (REPLACE, cause, 1)

@@ -127,14 +127,17 @@ class _Comparison:
         self._contents = Contents(reader, head.id, head.whole_from_seq)
 
     def pairs(self) -> Iterator[tuple[_Request | None, _Request, list[Touch]]]:
-        """Yield each step's request with the one before it and what touched it in between."""
+        """Yield each step's request with the one before it and what touched it in between.
+
+        The newest touch comes first.
+        """
         retraced = Retraced(self._scanned)
         before: _Request | None = None
         for step in sorted(self._scanned.steps, key=lambda step: (step.next_seq, step.seq)):
-            retraced.touches.clear()
             fold = retraced.move(step.next_seq)
             after = _Request(step, fold.header, tuple(fold.surface), fold.damage)
-            yield before, after, list(retraced.touches)
+            yield before, after, list(retraced.touches())
+            retraced.follow(after.entries)
             before = after
 
     def is_plain_extension(self, before: _Request, after: _Request, touches: list[Touch]) -> bool:
@@ -163,12 +166,12 @@ class _Comparison:
             return found
         if fields:
             lost, size = before.entries, 0 if old is None else len(encoded_header(old))
-            causes = [touch for touch in touches if touch.is_header]
+            causes = (touch for touch in touches if touch.is_header)
         else:
             lost, size = before.entries[index:], 0
-            causes = [t for t in touches if t.index <= index and t.type != EventType.REQUEST_HEADER]
+            causes = (t for t in touches if t.index <= index and t.type != EventType.REQUEST_HEADER)
             kind = self._kind(before.entries[index], after.entries[index : index + 1])
-        cause = causes[-1] if causes else None
+        cause = next(causes, None)
         if cause is not None and cause.type == EventType.REWIND:
             kind = ChangeKind.REWIND
         size += self._contents.size_bytes(lost)
