@@ -87,7 +87,8 @@ class Dialect:
         raise InvalidFieldError.of(path, f"{_described(part)} has no form in this request")
 
     def _is_reasoning(self, block: object) -> bool:
-        return isinstance(block, dict) and block.get("type") in self.reasoning_types
+        kind = block.get("type") if isinstance(block, dict) else None
+        return isinstance(kind, str) and kind in self.reasoning_types
 
     def with_fields(self, content: Content, fields: JsonObject) -> Content:
         """Return the content with what the model sees beside it as a last part."""

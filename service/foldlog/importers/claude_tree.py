@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from foldlog.importers.json_value import text_in
 from foldlog.importers.report import NoteKind, Report
 from foldlog.importers.source import Row
 
@@ -65,14 +66,14 @@ class Tree:
             uuid,
             row.number,
             row.line.offset,
-            _text(fields, "parentUuid"),
+            text_in(fields, "parentUuid"),
             row.kind,
             is_aside=fields.get("isSidechain") is True,
             is_compaction=fields.get("subtype") == "compact_boundary",
         )
         message = fields.get("message")
         if isinstance(message, Mapping):
-            node.message_id = _text(message, "id") if row.kind == "assistant" else None
+            node.message_id = text_in(message, "id") if row.kind == "assistant" else None
             node.result_ids = tuple(result_ids(message.get("content")))
         if node.is_compaction:
             self._continue(node, fields)
@@ -82,7 +83,7 @@ class Tree:
 
     def _continue(self, node: Node, fields: Mapping[str, object]) -> None:
         """Let a compaction follow what it compacts: its own parent is none."""
-        node.parent = node.parent or _text(fields, "logicalParentUuid") or self._last
+        node.parent = node.parent or text_in(fields, "logicalParentUuid") or self._last
         kept = kept_from(fields)
         if kept is not None:
             self.kept_from.add(kept)
@@ -188,13 +189,8 @@ def kept_from(fields: Mapping[str, object]) -> str | None:
     if isinstance(messages, Mapping):
         uuids = messages.get("uuids")
         return next(iter(_texts(uuids)), None)
-    return _text(segment, "headUuid") if isinstance(segment, Mapping) else None
+    return text_in(segment, "headUuid") if isinstance(segment, Mapping) else None
 
 
 def _texts(values: object) -> Iterable[str]:
     return (v for v in values if isinstance(v, str)) if isinstance(values, list) else ()
-
-
-def _text(fields: Mapping[str, object], name: str) -> str | None:
-    value = fields.get(name)
-    return value if isinstance(value, str) else None

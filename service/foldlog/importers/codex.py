@@ -19,7 +19,7 @@ from foldlog.converters.responses_items import is_continued
 from foldlog.core.errors import InvalidFieldError
 from foldlog.core.message import Message, Role, TextPart
 from foldlog.importers.errors import UnreadableFileError
-from foldlog.importers.json_value import dumps
+from foldlog.importers.json_value import dumps, text_in
 from foldlog.importers.log import Entry, Imported, Log, Options, replacing_all, with_ids
 from foldlog.importers.report import NoteKind, Report
 from foldlog.importers.source import Row, Salvage, Source
@@ -114,7 +114,7 @@ class _Rollout:
         self.log.report.read[f"{kind}.{inner}" if is_told else kind] += 1
 
     def _row(self, kind: str, payload: dict[str, Any], row: Row) -> Iterator[Entry]:
-        if kind == ITEM and payload.get("type") not in KEPT_BACK:
+        if kind == ITEM and text_in(payload, "type") not in KEPT_BACK:
             yield from self._item(row, payload)
         elif kind == "compacted":
             yield from self._compacted(row, payload)
@@ -190,8 +190,8 @@ class _Rollout:
         return iter(())
 
     def _told(self, row: Row, payload: dict[str, Any]) -> Iterator[Entry]:
-        kind = payload.get("type")
-        yield from self._aside(row, f"event_msg.{kind}" if isinstance(kind, str) else "event_msg")
+        kind = text_in(payload, "type")
+        yield from self._aside(row, "event_msg" if kind is None else f"event_msg.{kind}")
         if kind in TURN_STARTS:
             yield from self._said()
             self.open_turn_seq = self.log.next_seq

@@ -29,7 +29,7 @@ from foldlog.core.message import (
     ToolCallPart,
 )
 from foldlog.importers.dsh_rows import is_count
-from foldlog.importers.json_value import dumps
+from foldlog.importers.json_value import dumps, text_in
 
 NAME: Final = "dsh"
 # The mark that a result is an error, in the words that the converters know.
@@ -61,7 +61,7 @@ def unsaid(blocks: list[Any]) -> dict[str, dict[str, Any]]:
     """Return, by the index of their block, members that a message has no word for."""
     found: dict[str, dict[str, Any]] = {}
     for index, block in enumerate(blocks):
-        said = SAID.get(block.get("type")) if isinstance(block, Mapping) else None
+        said = SAID.get(text_in(block, "type")) if isinstance(block, Mapping) else None
         if said is not None:
             rest = {name: value for name, value in block.items() if not _is_said(name, value, said)}
             found |= {str(index): rest} if rest else {}
@@ -120,12 +120,7 @@ def _part(block: Data) -> Part:
 
 
 def _call(block: Data) -> ToolCall:
-    return ToolCall(_text(block, "id"), _text(block, "name"), _text(block, "arguments"))
-
-
-def _text(data: Data, name: str) -> str | None:
-    value = data.get(name)
-    return value if isinstance(value, str) else None
+    return ToolCall(text_in(block, "id"), text_in(block, "name"), text_in(block, "arguments"))
 
 
 def _number(data: Data, name: str) -> int | None:
@@ -135,7 +130,7 @@ def _number(data: Data, name: str) -> int | None:
 
 def _reason(data: Data) -> str | None:
     reason = data.get("reason")
-    return _text(reason, "kind") if isinstance(reason, Mapping) else _text(data, "reason")
+    return text_in(reason, "kind") if isinstance(reason, Mapping) else text_in(data, "reason")
 
 
 def _usage(data: Data) -> Usage | None:
@@ -150,27 +145,27 @@ def _header(data: Data) -> Body | None:
     config = header.get("config") if isinstance(header, Mapping) else None
     if not isinstance(header, Mapping) or not isinstance(config, Mapping):
         raise ValueError("its header has no configuration")
-    if reason not in REASONS:
+    if not isinstance(reason, str) or reason not in REASONS:
         raise ValueError(f"{reason!r} is no reason for a header")
     parameters = {name: value for name, value in config.items() if name not in CONFIG_FIELDS}
     tools = header.get("tools")
     return HeaderSnapshot(
         Header(
-            provider=_text(config, "provider") or "",
-            model=_text(config, "model") or "",
+            provider=text_in(config, "provider") or "",
+            model=text_in(config, "model") or "",
             parameters_json=dumps(parameters) if parameters else "",
-            system_prompt=_text(header, "system") or "",
+            system_prompt=text_in(header, "system") or "",
             tools_json=tuple(map(dumps, tools)) if isinstance(tools, list) else (),
-            reasoning_effort=_text(config, "reasoningEffort") or "",
+            reasoning_effort=text_in(config, "reasoningEffort") or "",
         ),
         REASONS[str(reason)],
     )
 
 
 def _tool_call(data: Data) -> Body:
-    arguments = _text(data, "arguments")
+    arguments = text_in(data, "arguments")
     return ToolCallState(
-        _text(data, "callId"), _text(data, "name"), arguments, phase=ToolCallPhase.DISPATCHED
+        text_in(data, "callId"), text_in(data, "name"), arguments, phase=ToolCallPhase.DISPATCHED
     )
 
 

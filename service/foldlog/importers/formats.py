@@ -9,7 +9,7 @@ from typing import Any, Final
 from foldlog.importers import claude_code, codex, dsh, nous, openai
 from foldlog.importers.errors import UnreadableFileError
 from foldlog.importers.export_file import HEADER
-from foldlog.importers.json_value import parsed
+from foldlog.importers.json_value import parsed, text_in
 from foldlog.importers.log import Importer
 from foldlog.importers.source import Source
 
@@ -52,7 +52,7 @@ Fields = Mapping[str, Any]
 
 def _is_codex(fields: Fields) -> bool:
     if "payload" in fields:
-        return fields.get("type") in CODEX_KINDS
+        return text_in(fields, "type") in CODEX_KINDS
     return "type" not in fields and {"id", "timestamp"} <= fields.keys() and "role" not in fields
 
 
@@ -62,7 +62,7 @@ SIGNS: Final[Mapping[Format, Callable[[Fields], bool]]] = {
     Format.DSH: lambda fields: fields.get("type") == dsh.SESSION and "createdAt" in fields,
     Format.CODEX: _is_codex,
     Format.CLAUDE_CODE: lambda fields: (
-        fields.get("type") in CLAUDE_KINDS and not CLAUDE_MEMBERS.isdisjoint(fields)
+        text_in(fields, "type") in CLAUDE_KINDS and not CLAUDE_MEMBERS.isdisjoint(fields)
     ),
     Format.NOUS: lambda fields: (
         isinstance(fields.get("version"), int) and not {"messages", "events"}.isdisjoint(fields)

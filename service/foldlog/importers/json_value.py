@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import isinf
@@ -34,6 +34,12 @@ def parsed(data: bytes) -> Parsed:
     except RecursionError:
         raise ValueError("it is nested too deep") from None
     return _without_surrogates(value, data, reading.alterations)
+
+
+def text_in(fields: Mapping[str, object], name: str) -> str | None:
+    """Return a member that is a text; None if there is none, or it is something else."""
+    value = fields.get(name)
+    return value if isinstance(value, str) else None
 
 
 def elements(text: str, start: int) -> tuple[list[object], int, bool]:

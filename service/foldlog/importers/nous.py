@@ -26,7 +26,7 @@ from foldlog.core.event import PositionRange, ToolCallPhase
 from foldlog.core.message import Message, OpaquePart, Part, Role, ToolCall
 from foldlog.importers.dsh_rows import is_count
 from foldlog.importers.errors import DamagedFileError, UnreadableFileError
-from foldlog.importers.json_value import dumps, parsed
+from foldlog.importers.json_value import dumps, parsed, text_in
 from foldlog.importers.log import Entry, Imported, Log, Options
 from foldlog.importers.report import NoteKind, Report
 from foldlog.importers.source import Source, note_alterations
@@ -211,9 +211,9 @@ def message_of(role: Role, data: Data) -> Message:
         role,
         _content(data.get("content")),
         _calls(data.get("tool_calls")),
-        _text(data, "tool_call_id"),
-        _text(data, "name"),
-        _text(data, "reasoning_content"),
+        text_in(data, "tool_call_id"),
+        text_in(data, "name"),
+        text_in(data, "reasoning_content"),
         dumps(metadata) if metadata else None,
     )
 
@@ -238,13 +238,8 @@ def _call(call: Data) -> ToolCall:
     arguments = named.get("arguments")
     is_text = arguments is None or isinstance(arguments, str)
     return ToolCall(
-        _text(call, "id"), _text(named, "name"), arguments if is_text else dumps(arguments)
+        text_in(call, "id"), text_in(named, "name"), arguments if is_text else dumps(arguments)
     )
-
-
-def _text(data: Data, name: str) -> str | None:
-    value = data.get(name)
-    return value if isinstance(value, str) else None
 
 
 def _number(data: Data, name: str) -> int | None:
@@ -259,10 +254,10 @@ def _tool_call(data: Data) -> Body:
 
 # Bookkeeping that the log has words for.
 BODIES: Final[Mapping[str, Callable[[Data], Body]]] = {
-    "turn_start": lambda data: TurnStart(_number(data, "turn"), _text(data, "reason")),
-    "turn_end": lambda data: TurnEnd(_number(data, "turn"), _text(data, "reason")),
-    "step_start": lambda data: StepStart(_number(data, "step"), _text(data, "reason")),
-    "step_end": lambda data: StepEnd(_number(data, "step"), _text(data, "reason")),
+    "turn_start": lambda data: TurnStart(_number(data, "turn"), text_in(data, "reason")),
+    "turn_end": lambda data: TurnEnd(_number(data, "turn"), text_in(data, "reason")),
+    "step_start": lambda data: StepStart(_number(data, "step"), text_in(data, "reason")),
+    "step_end": lambda data: StepEnd(_number(data, "step"), text_in(data, "reason")),
     "tool_call": _tool_call,
 }
 

@@ -18,7 +18,7 @@ from foldlog.converters import Converted, anthropic, openai_chat, openai_respons
 from foldlog.core.errors import InvalidFieldError
 from foldlog.core.header import Header, HeaderReason
 from foldlog.importers.errors import DamagedFileError, UnreadableFileError
-from foldlog.importers.json_value import dumps, elements, parsed
+from foldlog.importers.json_value import dumps, elements, parsed, text_in
 from foldlog.importers.log import Entry, Imported, Log, Options
 from foldlog.importers.report import NoteKind, Report
 from foldlog.importers.source import Line, Row, Salvage, Source, note_alterations
@@ -178,4 +178,4 @@ def _blocks(messages: object) -> Iterator[object]:
 
 
 def _is_anthropic(block: object) -> bool:
-    return isinstance(block, dict) and block.get("type") in ANTHROPIC_BLOCKS
+    return isinstance(block, dict) and text_in(block, "type") in ANTHROPIC_BLOCKS
