@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import postgres
 from tests.faults.databases import Database, fresh_database
 from tests.faults.extent import Extent, extent_of
 from tests.faults.outcome import Outcome, require_harm, require_nothing_wrong
 from tests.faults.proxy import Proxy
 from tests.postgres import Server, another_server
+from tests.served import Served
 
 SHORT_CONTROL = "test_control"
 
@@ -36,6 +40,30 @@ def extent(request: pytest.FixtureRequest, tell: Callable[[str], None]) -> Exten
     if not _is_storm(request.node):
         return Extent(extent_of(name, 1, tell).seed)
     return extent_of(name, storms, tell)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[Callable[..., list[Served]]]:
+    """Start two servers of a program on one new PostgreSQL database.
+
+    pair(program, [environment of the one, environment of the other])
+    """
+    with ExitStack() as stack:
+
+        def start(
+            program: str = "foldlog", environments: Sequence[Mapping[str, str]] = ({}, {})
+        ) -> list[Served]:
+            url = stack.enter_context(postgres.database())
+            objects = {"FOLDLOG_OBJECT_DIRECTORY": str(tmp_path / "objects")}
+            servers = []
+            for name, environment in zip(("one", "two"), environments, strict=True):
+                (tmp_path / name).mkdir()
+                served = Served(url, tmp_path / name, objects | dict(environment), program)
+                servers.append(served.start())
+                stack.callback(served.close)
+            return servers
+
+        yield start
 
 
 @pytest.fixture

@@ -3,39 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
-
-import pytest
+from collections.abc import Callable
 
 from tests.faults.extent import Extent
 from tests.faults.outcome import Outcome
 from tests.faults.workers import Workers
-from tests.postgres import database
 from tests.served import Served
 
 FAULT = "one of two servers on one PostgreSQL killed"
 OPERATIONS_PER_KILL = 250
 KILLS_PER_HISTORY = 8
-
-
-@pytest.fixture
-def pair(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[[str], list[Served]]]:
-    """Start two servers of a program on one new database: pair(program)."""
-    with ExitStack() as stack:
-
-        def start(program: str = "foldlog") -> list[Served]:
-            url = stack.enter_context(database())
-            servers = []
-            for name in ("one", "two"):
-                (tmp_path / name).mkdir()
-                objects = {"FOLDLOG_OBJECT_DIRECTORY": str(tmp_path / "objects")}
-                servers.append(Served(url, tmp_path / name, objects, program).start())
-                stack.callback(servers[-1].close)
-            return servers
-
-        yield start
 
 
 async def storm(servers: list[Served], extent: Extent, kills: int) -> Outcome:
