@@ -43,7 +43,7 @@ class Served:
         program: str = "foldlog",
     ) -> None:
         self.database_url = database_url
-        self._program = program
+        self.program = program
         self.output = directory / "server.log"
         self.address = ""
         self._directory = directory
@@ -70,7 +70,7 @@ class Served:
 
     def _command(self) -> list[str]:
         return [
-            *(sys.executable, "-m", self._program, "serve"),
+            *(sys.executable, "-m", self.program, "serve"),
             *("--listen", self.address or "127.0.0.1:0"),
             *("--database-url", self.database_url),
             *("--address-file", str(self._address_file)),

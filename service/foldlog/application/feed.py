@@ -35,6 +35,7 @@ class Feed:
         self._own = 0
         self._seen = 0
         self._indexed = 0
+        self._interruption = ""
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -95,12 +96,24 @@ class Feed:
             try:
                 await self._step()
             except (FoldlogError, OSError) as error:
-                observability.log("feed.interrupted", level="warning", error=error)
+                self._note_interruption(error)
                 await asyncio.sleep(self._poll_s)
             except Exception as error:  # the follower outlives any fault
                 observability.log("feed.failed", level="error", error=error)
                 await asyncio.sleep(self._poll_s)
+            else:
+                self._note_interruption(None)
             await self._rest()
+
+    def _note_interruption(self, error: Exception | None) -> None:
+        """Log an interruption once, not at each attempt: it may be the disk that is full."""
+        said = "" if error is None else str(error)
+        if said != self._interruption:
+            self._interruption = said
+            if error is None:
+                observability.log("feed.resumed")
+            else:
+                observability.log("feed.interrupted", level="warning", error=error)
 
     async def _rest(self) -> None:
         try:

@@ -10,8 +10,15 @@ from typing import Any, ParamSpec, TypeVar
 
 from eventsourcing.persistence import IntegrityError
 
+from foldlog.core import errors
 from foldlog.core.errors import FoldlogError, OverloadedError, StoreUnavailableError
-from foldlog.persistence.errors import HeldError, PoolExhausted, UnansweredError, is_unavailable
+from foldlog.persistence.errors import (
+    HeldError,
+    PoolExhausted,
+    StoreDamagedError,
+    UnansweredError,
+    is_unavailable,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -82,5 +89,9 @@ def translated(error: Exception) -> Exception:
     if isinstance(error, PoolExhausted):
         return OverloadedError(cause="no database connection became free in time")
     if is_unavailable(error):
-        return StoreUnavailableError(cause=type(error).__name__)
+        return StoreUnavailableError(cause=getattr(error, "told", "") or type(error).__name__)
+    if isinstance(error, StoreDamagedError):
+        return errors.StoreDamagedError(cause=str(error))
+    if isinstance(error, OSError):  # of a spool or a file of attachments: a full disk, say
+        return StoreUnavailableError(cause=error.strerror or type(error).__name__)
     return error

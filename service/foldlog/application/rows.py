@@ -20,7 +20,7 @@ from foldlog.core.errors import EventCorruptError
 from foldlog.core.event import SURFACE_TYPES, EventType, PositionRange
 from foldlog.core.message import Message
 from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
-from foldlog.persistence.rows import row_id
+from foldlog.persistence.rows import NO_TOPIC, row_id
 from foldlog.persistence.store import Store
 from foldlog.v1.event_pb2 import EventBody, RequestHeader
 
@@ -215,10 +215,12 @@ class RowReader:
         ref = RowRef(aggregate_id, stored.originator_version)
         envelope = _legible(stored.state)
         if envelope is None:
-            damage = EventCorruptError(
-                session_id=session_id, seq=near_seq, damage="it does not decode"
-            )
-            return Row(ref, stored.topic, Envelope(seq=max(near_seq, 0)), damage)
+            is_lost = stored.topic == NO_TOPIC
+            wrong = "its place in the database is damaged" if is_lost else "it does not decode"
+            damage = EventCorruptError(session_id=session_id, seq=near_seq, damage=wrong)
+            # What is lost may have been an event, and is never passed over.
+            topic = Session.Event.TOPIC if is_lost else stored.topic
+            return Row(ref, topic, Envelope(seq=max(near_seq, 0)), damage)
         if is_whole(envelope, key):
             return Row(ref, stored.topic, envelope)
         damage = EventCorruptError(

@@ -36,6 +36,7 @@ ADVICE: dict[type[FoldlogError], str] = {
     errors.AttachmentUnknownError: "Store it: foldlog attach put FILE.",
     errors.AttachmentCorruptError: "Store the right bytes again: foldlog attach put FILE.",
     errors.OverloadedError: "Wait a moment, then try again.",
+    errors.StoreDamagedError: "See what is damaged: foldlog doctor; then restore a backup.",
     errors.StoreUnavailableError: "See what is wrong with the database: foldlog doctor.",
     errors.HeaderMissingError: "Append a request header first.",
     errors.InternalError: "Look for the id in the server's log.",
@@ -115,6 +116,7 @@ def outcome_of(error: FoldlogError) -> Outcome:
         case (
             errors.EventCorruptError()
             | errors.AttachmentCorruptError()
+            | errors.StoreDamagedError()
             | errors.RequestNotDerivableError()
         ):
             return Outcome.FINDING

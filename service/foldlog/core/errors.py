@@ -260,6 +260,14 @@ class AttachmentCorruptError(FoldlogError):
     sha256: str
 
 
+class StoreDamagedError(FoldlogError):
+    """The database is damaged where the call needs it."""
+
+    reason = "STORE_DAMAGED"
+    template = "the database is damaged: {cause}"
+    cause: str
+
+
 class OverloadedError(FoldlogError):
     """The server sheds load."""
 

@@ -39,7 +39,14 @@ class DuplicateRowError(IntegrityError):
 
 
 class UnavailableError(OperationalError):
-    """The store cannot be reached or cannot write now. Nothing was written."""
+    """The store cannot be reached or cannot write now. Nothing was written.
+
+    `told` is what callers may know of the cause: no address, no path, no name.
+    """
+
+    def __init__(self, message: str, told: str = "") -> None:
+        self.told = told
+        super().__init__(message)
 
 
 class UnansweredError(UnavailableError):
@@ -48,6 +55,10 @@ class UnansweredError(UnavailableError):
 
 class HeldError(UnavailableError):
     """Another transaction held a row, or a row's place, for too long. Nothing was written."""
+
+
+class StoreDamagedError(PersistenceError):
+    """The database is damaged where it was read or written. Nothing was written."""
 
 
 class PoolExhausted(OperationalError):

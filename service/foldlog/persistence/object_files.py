@@ -36,7 +36,7 @@ class ObjectFiles:
             folder.mkdir(parents=True, exist_ok=True)
             return path, path.open("xb")
         except OSError as error:
-            raise UnavailableError(f"{folder} cannot be written to: {error.strerror}") from error
+            raise _unwritable(folder, error) from error
 
     def publish(self, path: Path, file: BinaryIO, tenant: str, sha256: bytes) -> str:
         """Make a written file durable and give it a name, which is returned. Closes it."""
@@ -52,7 +52,7 @@ class ObjectFiles:
             for each in (folder, folder.parent, self._root):
                 _sync(each)
         except OSError as error:
-            raise UnavailableError(f"{folder} cannot be written to: {error.strerror}") from error
+            raise _unwritable(folder, error) from error
         return str(target.relative_to(self._root))
 
     def open(self, name: str) -> BinaryIO:
@@ -62,9 +62,11 @@ class ObjectFiles:
         except FileNotFoundError:
             if self._root.is_dir():
                 raise
-            raise UnavailableError(f"the directory {self._root} is not there") from None
+            told = "the directory of attachments is not there"
+            raise UnavailableError(f"{told}: {self._root}", told) from None
         except OSError as error:
-            raise UnavailableError(f"{name} cannot be read: {error.strerror}") from error
+            told = f"an attachment cannot be read: {error.strerror}"
+            raise UnavailableError(f"{told}: {name}", told) from error
 
     def remove(self, name: str) -> None:
         """Remove a file that no row names any more; one that is gone already is fine."""
@@ -114,3 +116,8 @@ def _sync(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _unwritable(folder: Path, error: OSError) -> UnavailableError:
+    told = f"an attachment cannot be written: {error.strerror}"
+    return UnavailableError(f"{told}: {folder}", told)

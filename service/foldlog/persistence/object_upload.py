@@ -70,7 +70,8 @@ class Upload:
         try:
             file.write(chunk)
         except OSError as error:
-            raise UnavailableError(f"an attachment cannot be written: {error.strerror}") from error
+            told = f"an attachment cannot be written: {error.strerror}"
+            raise UnavailableError(told, told) from error
 
     def finish(self) -> tuple[bytes, bool]:
         """Store the bytes unless they are there; return (digest, whether they were, whole)."""

@@ -9,6 +9,10 @@ from eventsourcing.persistence import Notification, StoredEvent
 
 DEFAULT_TENANT = "default"
 
+# Stand for the topic and the state of a row that is there and whose contents cannot be read.
+NO_TOPIC = ""
+NO_STATE = b"\xff"
+
 
 @dataclass(frozen=True)
 class SessionStoredEvent(StoredEvent):

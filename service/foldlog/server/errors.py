@@ -49,6 +49,7 @@ CODES: dict[type[FoldlogError], grpc.StatusCode] = {
     errors.SessionDeletedError: _Code.NOT_FOUND,
     errors.EventCorruptError: _Code.DATA_LOSS,
     errors.AttachmentCorruptError: _Code.DATA_LOSS,
+    errors.StoreDamagedError: _Code.DATA_LOSS,
     errors.OverloadedError: _Code.RESOURCE_EXHAUSTED,
     errors.StoreUnavailableError: _Code.UNAVAILABLE,
     errors.RequestNotDerivableError: _Code.FAILED_PRECONDITION,

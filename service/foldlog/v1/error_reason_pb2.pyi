@@ -84,6 +84,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED. A watch reads too slowly; metadata has the seq to go on from. Watch again from there."""
     ERROR_REASON_ATTACHMENT_UNKNOWN: _ErrorReason.ValueType  # 29
     """NOT_FOUND. No attachment of this digest is stored; metadata has it. Put it, or ask for another."""
+    ERROR_REASON_STORE_DAMAGED: _ErrorReason.ValueType  # 30
+    """DATA_LOSS. The database is damaged where the call needs it. Find out with foldlog doctor, then restore a backup."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reasons. Each says what it means, what causes it, and what to do."""
@@ -150,4 +152,6 @@ ERROR_REASON_SLOW_READER: ErrorReason.ValueType  # 28
 """RESOURCE_EXHAUSTED. A watch reads too slowly; metadata has the seq to go on from. Watch again from there."""
 ERROR_REASON_ATTACHMENT_UNKNOWN: ErrorReason.ValueType  # 29
 """NOT_FOUND. No attachment of this digest is stored; metadata has it. Put it, or ask for another."""
+ERROR_REASON_STORE_DAMAGED: ErrorReason.ValueType  # 30
+"""DATA_LOSS. The database is damaged where the call needs it. Find out with foldlog doctor, then restore a backup."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -134,7 +134,12 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def _damage(connection: sqlite3.Connection) -> list[str]:
-    found = connection.execute("PRAGMA integrity_check(5)")
+    try:
+        found = connection.execute("PRAGMA integrity_check(5)").fetchall()
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
+            raise
+        return [str(error)]  # too damaged to be checked to the end
     return [text for (text,) in found if text != "ok"]
 
 

@@ -17,8 +17,13 @@ from urllib.parse import quote
 from eventsourcing.persistence import PersistenceError
 from eventsourcing.sqlite import SQLiteCursor, SQLiteDatastore
 
-from foldlog.persistence.errors import UnavailableError, translated
-from foldlog.persistence.sqlite.file import FileLock, check_is_ours
+from foldlog.persistence.errors import (
+    StoreDamagedError,
+    UnansweredError,
+    UnavailableError,
+    translated,
+)
+from foldlog.persistence.sqlite.file import FileLock, OpenFiles, check_is_ours
 from foldlog.persistence.sqlite.schema import create_or_upgrade
 
 MEMORY = ":memory:"
@@ -32,6 +37,7 @@ AWAY = {
     sqlite3.SQLITE_LOCKED,
     sqlite3.SQLITE_READONLY,
 }
+DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 
 
 class SQLiteConnections(SQLiteDatastore):
@@ -47,8 +53,11 @@ class SQLiteConnections(SQLiteDatastore):
         self._path = path if self._in_memory else str(Path(path).resolve())
         self._lock = RLock()
         self._file_lock = None if self._in_memory else _locked(Path(self._path))
+        self._files: OpenFiles | None = None
         try:
             self._writer = self._opened()
+            if not self._in_memory:
+                self._files = OpenFiles(Path(self._path))
         except BaseException:
             self._release_file()
             raise
@@ -64,16 +73,31 @@ class SQLiteConnections(SQLiteDatastore):
             try:
                 create_or_upgrade(connection, self._path)
                 prepare(connection)
+                # From here on the write-ahead log has a file.
+                connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             except BaseException:
                 connection.close()
                 raise
         return connection
+
+    def _require_in_place(self) -> None:
+        if self._files is None:
+            return
+        try:
+            self._files.require_in_place()
+        except UnavailableError:
+            # If the log was removed, what was acknowledged gets into the database yet; if the
+            # database was replaced, nothing of it gets into the new one at the next start.
+            with self._lock, suppress(sqlite3.Error):
+                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            raise
 
     @contextmanager
     def writer(self) -> Iterator[sqlite3.Connection]:
         """Lend the writer, inside a transaction that is committed unless an exception comes."""
         with translation(), self._lock:
             self._check_open()
+            self._require_in_place()
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
@@ -82,6 +106,10 @@ class SQLiteConnections(SQLiteDatastore):
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
                 raise
+            try:
+                self._require_in_place()
+            except UnavailableError as error:
+                raise UnansweredError(str(error), error.told) from error
 
     def rows(self, sql: str, parameters: Sequence[object]) -> list[tuple[Any, ...]]:
         """Return what one SELECT with %s for its parameters gives."""
@@ -101,6 +129,7 @@ class SQLiteConnections(SQLiteDatastore):
             if connection is None:
                 connection = connect(self._path)
                 prepare(connection)
+            self._require_in_place()
             yield connection
         finally:
             self._readers.put(connection)
@@ -176,8 +205,10 @@ def translation() -> Iterator[None]:
 
 def _translated(error: sqlite3.Error) -> PersistenceError:
     # Errors that Python's module raises by itself have no code.
-    code = getattr(error, "sqlite_errorcode", 0)
-    return UnavailableError(str(error)) if code & 0xFF in AWAY else translated(error)
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code in DAMAGED:
+        return StoreDamagedError(str(error))
+    return UnavailableError(str(error), str(error)) if code in AWAY else translated(error)
 
 
 def _locked(path: Path) -> FileLock:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import IO
 
-from foldlog.persistence.errors import DatabaseFileError
+from foldlog.persistence.errors import DatabaseFileError, UnavailableError
 
 APPLICATION_ID = int.from_bytes(b"FOLD", "big")
 MAGIC = b"SQLite format 3\x00"
@@ -42,6 +42,33 @@ def _header(path: Path) -> bytes:
         raise DatabaseFileError(f"{path} cannot be read: {error.strerror}") from error
 
 
+class OpenFiles:
+    """The files that this process has open: noticed when somebody removes or replaces one.
+
+    SQLite would write on to a file without a name, and what it acknowledged would go with it.
+    """
+
+    def __init__(self, database: Path) -> None:
+        beside = [f"{database}{suffix}" for suffix in ("-wal", "-shm")]
+        names = [str(database), *beside, str(FileLock.path_of(database))]
+        self._identities = {path: _identity(path) for path in names}
+
+    def require_in_place(self) -> None:
+        """Raise UnavailableError if one is gone or another one. Costs some microseconds."""
+        for path, identity in self._identities.items():
+            if _identity(path) != identity:
+                wrong = "was removed or replaced under the running service: restart it"
+                raise UnavailableError(f"{path} {wrong}", f"the file {Path(path).name} {wrong}")
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 class FileLock:
     """Keeps other processes from a database file, until closed or until this process ends.
 
@@ -49,7 +76,7 @@ class FileLock:
     """
 
     def __init__(self, database: Path) -> None:
-        self.path = Path(f"{database}.lock")
+        self.path = self.path_of(database)
         self._file = self._opened(database)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -64,6 +91,11 @@ class FileLock:
         self._file.truncate(0)
         self._file.write(f"{os.getpid()}\n")
         self._file.flush()
+
+    @staticmethod
+    def path_of(database: Path) -> Path:
+        """Return where the lock of a database file is."""
+        return Path(f"{database}.lock")
 
     def _opened(self, database: Path) -> IO[str]:
         try:

@@ -12,11 +12,18 @@ from eventsourcing.persistence import ApplicationRecorder, IntegrityError, Store
 from eventsourcing.sqlite import SQLiteApplicationRecorder
 
 from foldlog.persistence import queries
-from foldlog.persistence.errors import DuplicateRowError
+from foldlog.persistence.errors import DuplicateRowError, StoreDamagedError
 from foldlog.persistence.hints import Hints
 from foldlog.persistence.reading import FeedReader
 from foldlog.persistence.recorder import SessionRecorder, counted
-from foldlog.persistence.rows import row_id, row_request_key, row_tenant
+from foldlog.persistence.rows import (
+    NO_TOPIC,
+    SessionNotification,
+    row_id,
+    row_request_key,
+    row_tenant,
+)
+from foldlog.persistence.sqlite import damage
 from foldlog.persistence.sqlite.connections import SQLiteConnections
 from foldlog.persistence.subscription import SessionSubscription
 
@@ -74,6 +81,75 @@ class SQLiteSessionRecorder(  # type: ignore[misc]
             )
             if connection.total_changes - before != len(states):
                 raise IntegrityError(f"a row of {originator_id} to replace is missing")
+
+    # Each of these reads on around damaged pages.
+
+    def select_events(
+        self,
+        originator_id: UUID | str,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+        max_bytes: int | None = None,
+    ) -> list[StoredEvent]:
+        try:
+            return super().select_events(
+                originator_id, gt=gt, lte=lte, desc=desc, limit=limit, max_bytes=max_bytes
+            )
+        except StoreDamagedError:
+            id_ = cast("UUID", originator_id)
+            wanted = damage.versions(self._rows, id_.bytes, gt, lte, desc, limit)
+            return [*damage.events(self._rows, id_, wanted, max_bytes)]
+
+    def select_versions(self, originator_id: UUID, versions: Sequence[int]) -> list[StoredEvent]:
+        try:
+            return super().select_versions(originator_id, versions)
+        except StoreDamagedError:
+            return [*damage.events(self._rows, originator_id, sorted(set(versions)))]
+
+    def select_notifications(
+        self,
+        start: int | None,
+        limit: int,
+        stop: int | None = None,
+        topics: Sequence[str] = (),
+        *,
+        inclusive_of_start: bool = True,
+        max_bytes: int | None = None,
+    ) -> list[SessionNotification]:
+        try:
+            return super().select_notifications(
+                start,
+                limit,
+                stop,
+                topics,
+                inclusive_of_start=inclusive_of_start,
+                max_bytes=max_bytes,
+            )
+        except StoreDamagedError:
+            after = (start or 0) - (inclusive_of_start and start is not None)
+            wanted = damage.places(self._rows, after, stop, limit if max_bytes is None else 1)
+            found = damage.notifications(self._rows, wanted)
+            return [each for each in found if not topics or each.topic in (NO_TOPIC, *topics)]
+
+    def select_tenant_notifications(
+        self, tenant: str, after_id: int, limit: int, max_bytes: int
+    ) -> tuple[list[SessionNotification], int]:
+        try:
+            return super().select_tenant_notifications(tenant, after_id, limit, max_bytes)
+        except StoreDamagedError:
+            wanted = damage.places(self._rows, after_id, None, 1)
+            found = [*damage.notifications(self._rows, wanted)]
+            own = [each for each in found if each.tenant == tenant]
+            return own, wanted[-1][0] if wanted else after_id
+
+    def select_changes(self, after_id: int, limit: int) -> list[tuple[int, UUID, int]]:
+        try:
+            return super().select_changes(after_id, limit)
+        except StoreDamagedError:
+            return damage.places(self._rows, after_id, None, limit)
 
     def notify(self) -> None:
         self._hints.give()
