@@ -58,10 +58,10 @@ class Servers:
             return "sqlite:///:memory:"
         if backend == "sqlite-file":
             return f"sqlite:///{directory / 'foldlog.db'}"
-        from tests.postgres import PARTITIONS, database
+        from tests.postgres import PARTITIONS, database, service_url
 
         partitions = PARTITIONS if backend == "postgres-partitioned" else 0
-        return self._databases.enter_context(database(partitions))
+        return service_url(self._databases.enter_context(database(partitions)))
 
     def close(self) -> None:
         """End every process, then drop their databases."""

@@ -27,9 +27,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from foldlog.persistence.migrate import migrate
+from foldlog.persistence.migrate import ServiceUser, migrate
 
 UNPRIVILEGED = "nobody"
+SERVICE_USER = "foldlog_service"
 PARTITIONS = 4
 START_TIMEOUT_S = 30
 SETTINGS = {
@@ -158,6 +159,16 @@ def database(partitions: int = 0) -> Iterator[str]:
         running.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+def service_url(url: str) -> str:
+    """Return the URL of the same database for the user as whom the service connects to it."""
+    return url.replace("postgres@", f"{SERVICE_USER}@", 1)
+
+
+def owner_url(url: str) -> str:
+    """Return the URL of the same database for its owner, whom nothing binds."""
+    return url.replace(f"{SERVICE_USER}@", "postgres@", 1)
+
+
 @contextmanager
 def empty_database() -> Iterator[str]:
     """Lend the URL of a fresh database without our schema."""
@@ -175,7 +186,7 @@ def _template(partitions: int) -> str:
     name = f"foldlog_template_{partitions}"
     running = _started()
     running.execute(f"CREATE DATABASE {name}")
-    migrate(running.url(name), partitions=partitions)
+    migrate(running.url(name), partitions=partitions, service_user=ServiceUser(SERVICE_USER))
     return name
 
 

@@ -59,6 +59,12 @@ class Settings:
         "A direct PostgreSQL address for LISTEN where database_url goes through a pooler;"
         " empty means database_url.",
     )
+    row_level_security: str = _setting(
+        "auto",
+        "Whether the database is to keep tenants apart as well, which PostgreSQL does for a user"
+        " let in with `foldlog migrate --service-user`: auto takes any user, required only such.",
+        one_of=("auto", "required"),
+    )
     object_directory: str = _setting(
         "",
         "The directory of large attachments, which several processes may share; empty means beside"

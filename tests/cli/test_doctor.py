@@ -22,7 +22,7 @@ from foldlog.settings import Settings
 
 from tests.cli.shell import Shell
 from tests.conftest import Servers
-from tests.postgres import another_server, database, empty_database, server
+from tests.postgres import another_server, database, empty_database, server, service_url
 from tests.served import Served
 
 NOWHERE = "127.0.0.1:1"
@@ -170,6 +170,18 @@ def on(url: str) -> Iterator[Finding]:
 
 def test_a_sound_postgresql_has_no_fault(url: str) -> None:
     assert bad(on(url)) == []
+
+
+def test_the_services_own_user_is_told_the_same(url: str) -> None:
+    found = list(on(service_url(url)))
+    assert bad(iter(found)) == []
+    assert any("binds foldlog_service" in each.what for each in found)
+
+
+def test_an_owner_is_told_that_row_level_security_does_not_bind_it(url: str) -> None:
+    (found,) = [each for each in on(url) if each.subject == "row-level security"]
+    assert found.severity is Severity.NOTE
+    assert "foldlog migrate --service-user" in found.fix
 
 
 def test_nothing_is_written_to_postgresql(url: str) -> None:

@@ -40,7 +40,9 @@ def damage(url: str, spoil: Callable[[bytes], bytes]) -> None:
     else:
         import psycopg
 
-        connection, mark = psycopg.connect(url), "%s"
+        from tests.postgres import owner_url
+
+        connection, mark = psycopg.connect(owner_url(url)), "%s"
     rows = connection.execute(READ.format(mark), (VERSION,)).fetchall()
     ((originator_id, state),) = [(o, bytes(s)) for o, s in rows if TEXT in bytes(s)]
     connection.execute(WRITE.format(mark), (spoil(state), originator_id, VERSION))

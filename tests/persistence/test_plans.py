@@ -17,6 +17,8 @@ from foldlog.persistence.listing import listing
 from foldlog.persistence.postgres.connections import PLANS
 from foldlog.persistence.postgres.index import FIND, FORKS
 from foldlog.persistence.postgres.recorder import VERSIONS
+from foldlog.persistence.postgres.roles import SYSTEM, TENANT
+from foldlog.persistence.postgres.scope import TAKE
 from foldlog.persistence.queries import Query
 from foldlog.persistence.store import open_store
 
@@ -33,6 +35,8 @@ EVENT_READS = {
     "some versions": queries.versions(SESSION, [1, 5, 900]),
     "the last version": queries.last_version(SESSION),
     "a request": queries.request(SESSION, b"key"),
+}
+FEED_READS = {
     "notifications": queries.notifications(5_000, 1 << 62, (), False, 500),
     "notifications of topics": queries.notifications(5_000, 1 << 62, ("t", "u"), False, 500),
     "places": queries.places(5_000, 1 << 62, 5_000),
@@ -70,13 +74,29 @@ FILL = (
 
 
 @pytest.fixture(scope="module", params=[0, PARTITIONS], ids=["plain", "partitioned"])
-def filled(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+def tables(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
     """A connection, set as the store sets its own, to tables with much in them."""
     with database(request.param) as url, psycopg.connect(url, autocommit=True) as connection:
         for statement in FILL:
             connection.execute(statement)
         connection.execute(PLANS)
         yield connection
+
+
+@pytest.fixture(params=["owner", "tenant", "rare tenant"])
+def filled(
+    request: pytest.FixtureRequest, tables: psycopg.Connection[tuple[Any, ...]]
+) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """The same as the owner, and under row-level security as a tenant with many rows or none."""
+    with tables.transaction(force_rollback=True):
+        if request.param != "owner":
+            take(tables, TENANT, "default" if request.param == "tenant" else "rare")
+        yield tables
+
+
+def take(connection: psycopg.Connection[tuple[Any, ...]], role: str, tenant: str) -> None:
+    connection.execute("RESET ROLE")
+    connection.execute(TAKE, [role, tenant])
 
 
 def plan(connection: psycopg.Connection[tuple[Any, ...]], query: Query) -> str:
@@ -90,6 +110,14 @@ def test_no_read_of_events_scans_or_sorts(filled: psycopg.Connection[tuple[Any, 
         found = plan(filled, query)
         assert "Seq Scan" not in found, (name, found)
         assert name == "some versions" or "Sort" not in found.replace("Sort Key", ""), (name, found)
+
+
+def test_no_read_of_the_feed_scans_or_sorts(filled: psycopg.Connection[tuple[Any, ...]]) -> None:
+    take(filled, SYSTEM, "")
+    for name, query in FEED_READS.items():
+        found = plan(filled, query)
+        assert "Seq Scan" not in found, (name, found)
+        assert "Sort" not in found.replace("Sort Key", ""), (name, found)
 
 
 def test_an_array_of_versions_scans_nothing(filled: psycopg.Connection[tuple[Any, ...]]) -> None:
@@ -124,7 +152,7 @@ def test_pages_are_read_in_order_before_statistics_exist(plain_url: str) -> None
         connection.execute(FILL[0])
         connection.execute(PLANS)
         for name in ("a page", "changes", "notifications"):
-            found = plan(connection, EVENT_READS[name])
+            found = plan(connection, (EVENT_READS | FEED_READS)[name])
             assert "Sort" not in found, (name, found)
 
 

@@ -77,8 +77,12 @@ class Feed:
     async def settled(self) -> None:
         """Wait until the index has passed what any process wrote before the call."""
         await self.indexed()
+        await self.indexed(await self.newest())
+
+    async def newest(self) -> int:
+        """Return the place of the newest row that may be read, whosever it is; 0 if none is."""
         newest: int | None = await self._threads.run(self._store.recorder.max_notification_id)
-        await self.indexed(newest or 0)
+        return newest or 0
 
     async def _listen(self) -> None:
         """Pass on hints of other processes."""

@@ -172,8 +172,7 @@ class Watching:
             return int(after_cursor)
         if not from_now:
             return 0
-        newest = await self._services.readers.run(self._services.store.recorder.max_notification_id)
-        return newest or 0
+        return await self._feed.newest()
 
 
 def _take(items: Iterator[T], count: int) -> list[T]:

@@ -15,6 +15,8 @@ import typer
 from foldlog.cli.outcome import CommandError, Outcome
 from foldlog.settings import Setting, Settings, described, is_loopback, split_address
 
+SERVICE_PASSWORD = "FOLDLOG_SERVICE_PASSWORD"
+
 
 def settings_from(flags: Mapping[str, Any]) -> Settings:
     """Return the environment's settings with flags over them; a flag that is None was not given.
@@ -145,6 +147,15 @@ def migrate(
             metavar="URL", help="The database. Unset: the configured one.", show_default=False
         ),
     ] = None,
+    service_user: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Let this PostgreSQL user serve, bound by row-level security; one that is missing"
+            f" is made, with the password in {SERVICE_PASSWORD}.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Bring the database's schema up to this release. Safe to run again, and by several at once."""
     from eventsourcing.persistence import PersistenceError
@@ -153,7 +164,10 @@ def migrate(
 
     settings = settings_from({"database_url": database_url})
     try:
-        applied = schema.migrate(settings.database_url)
+        user = service_user and schema.ServiceUser(
+            service_user, os.environ.get(SERVICE_PASSWORD, "")
+        )
+        applied = schema.migrate(settings.database_url, service_user=user or None)
     except (PersistenceError, ValueError, OSError, ImportError) as error:
         raise _database_trouble(error) from None
     for name in applied:

@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from foldlog.persistence.errors import postgres_extra
 from foldlog.persistence.store import POSTGRES, SQLITE
 
 
-def migrate(database_url: str, *, partitions: int = 0) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class ServiceUser:
+    """A PostgreSQL user whom the service connects as, and whom row-level security binds."""
+
+    name: str
+    password: str = field(default="", repr=False)
+
+
+def migrate(
+    database_url: str, *, partitions: int = 0, service_user: ServiceUser | None = None
+) -> list[str]:
     """Apply what is pending, in order, and return its names.
 
     Several runs at once wait for each other. `partitions` counts only where the tables are made:
-    with it, events and checkpoints are partitioned by hash of their session. Raises ValueError for
-    a URL of another kind, and DriverMissingError.
+    with it, events and checkpoints are partitioned by hash of their session. `service_user` is let
+    serve, and made if missing; only PostgreSQL has such. Raises ValueError for a URL of another
+    kind, and DriverMissingError.
     """
     if database_url.startswith(SQLITE):
+        if service_user is not None:
+            raise ValueError("SQLite has no users; whoever may read the file reads it all")
         return _migrate_file(Path(database_url.removeprefix(SQLITE)))
     _check_is_postgres(database_url)
     with postgres_extra():
         from foldlog.persistence.postgres.migration import migrate
 
-    return migrate(database_url, partitions)
+    return migrate(database_url, partitions, service_user)
 
 
 def pending(database_url: str) -> list[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from foldlog.persistence.checkpoints import CheckpointRecorder
-from foldlog.persistence.errors import postgres_extra
+from foldlog.persistence.errors import SchemaError, postgres_extra
 from foldlog.persistence.index import SessionIndex
 from foldlog.persistence.keys import KeyTable
 from foldlog.persistence.object_files import ObjectFiles
@@ -37,15 +38,24 @@ class Store:
     keys: KeyTable
     quotas: QuotaTable
     close: Callable[[], None]
+    scoped: Callable[[str], Store] | None = None
 
     @property
     def is_exclusive(self) -> bool:
         """Whether no other process writes to the store."""
         return self.dialect == "sqlite"
 
+    @property
+    def keeps_tenants_apart(self) -> bool:
+        """Whether the database itself hides a tenant's rows from another's queries."""
+        return self.scoped is not None
+
     def for_tenant(self, tenant: str) -> Store:
-        """Return the store as the calls of a tenant get it: they read what is the tenant's."""
-        return self
+        """Return the store as the calls of a tenant get it.
+
+        On PostgreSQL, under row-level security, they find what is the tenant's and nothing else.
+        """
+        return self if self.scoped is None else self.scoped(tenant)
 
 
 def open_store(
@@ -57,6 +67,7 @@ def open_store(
     object_directory: str = "",
     inline_bytes: int = INLINE_BYTES,
     timeouts: Timeouts = TIMEOUTS,
+    requires_row_security: bool = False,
 ) -> Store:
     """Open the store that the URL names.
 
@@ -65,15 +76,25 @@ def open_store(
     `database_url` is a pool's. Attachments of more than `inline_bytes` go to `object_directory`;
     where that is empty, beside a SQLite file, for SQLite in memory to a temporary directory, and
     for PostgreSQL nowhere.
-    Raises ValueError for a URL of another kind, and DriverMissingError.
+    Raises ValueError for a URL of another kind, DriverMissingError, and, with
+    `requires_row_security`, SchemaError for a database or a user that it does not bind.
     """
     if database_url.startswith(SQLITE):
+        if requires_row_security:
+            raise SchemaError("row-level security is required, which SQLite does not have")
         path = database_url.removeprefix(SQLITE)
         return _open_sqlite(path, reader_threads, object_directory, inline_bytes)
     if database_url.startswith(POSTGRES):
         files = ObjectFiles(Path(object_directory)) if object_directory else None
         objects = files, inline_bytes
-        return _open_postgres(database_url, pool_size, hint_url, timeouts, *objects)
+        store = _open_postgres(database_url, pool_size, hint_url, timeouts, *objects)
+        if requires_row_security and not store.keeps_tenants_apart:
+            store.close()
+            raise SchemaError(
+                "row-level security is required, and does not bind the database's owner or a"
+                " superuser: serve as a user let in with `foldlog migrate --service-user NAME`"
+            )
+        return store
     raise ValueError("a database URL begins with sqlite:/// or postgresql://")
 
 
@@ -123,17 +144,30 @@ def _open_postgres(
         from foldlog.persistence.postgres.index import PostgresSessionIndex
         from foldlog.persistence.postgres.objects import PostgresObjectTable
         from foldlog.persistence.postgres.recorder import PostgresSessionRecorder
+        from foldlog.persistence.postgres.roles import SYSTEM, TENANT, is_bound
+        from foldlog.persistence.postgres.scope import Scope, ScopedConnections
         from foldlog.persistence.postgres.statements import PostgresStatements
 
-    datastore = PostgresConnections(url, pool_size, hint_url, timeouts)
-    statements = PostgresStatements(datastore)
-    return Store(
-        "postgres",
-        PostgresSessionRecorder(datastore),
-        PostgresCheckpointRecorder(datastore),
-        PostgresSessionIndex(datastore),
-        ObjectStore(PostgresObjectTable(datastore), files, inline_bytes),
-        KeyTable(statements),
-        QuotaTable(statements),
-        datastore.close,
-    )
+    whole = PostgresConnections(url, pool_size, hint_url, timeouts)
+
+    def store(datastore: PostgresConnections) -> Store:
+        statements = PostgresStatements(datastore)
+        return Store(
+            "postgres",
+            PostgresSessionRecorder(datastore),
+            PostgresCheckpointRecorder(datastore),
+            PostgresSessionIndex(datastore),
+            ObjectStore(PostgresObjectTable(datastore), files, inline_bytes),
+            KeyTable(statements),
+            QuotaTable(statements),
+            whole.close,
+        )
+
+    def scoped(role: str, tenant: str = "") -> Store:
+        return store(ScopedConnections(whole, Scope(role, tenant)))
+
+    with whole.connection() as connection:
+        is_restricted = is_bound(connection)
+    if is_restricted:
+        return replace(scoped(SYSTEM), scoped=partial(scoped, TENANT))
+    return store(whole)

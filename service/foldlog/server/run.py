@@ -95,6 +95,7 @@ def run(settings: Settings, ready: Callable[[str], None]) -> None:
         object_directory=settings.object_directory,
         inline_bytes=settings.object_inline_bytes,
         timeouts=Timeouts(settings.statement_timeout_s, settings.commit_timeout_s),
+        requires_row_security=settings.row_level_security == "required",
     )
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -118,7 +119,12 @@ async def _serve(app: SessionApplication, settings: Settings, ready: Callable[[s
     for signal_ in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signal_, stop.set)
     address = await server.start()
-    observability.log("server.started", address=address, database=app.store.dialect)
+    observability.log(
+        "server.started",
+        address=address,
+        database=app.store.dialect,
+        row_level_security=app.store.keeps_tenants_apart,
+    )
     ready(address)
     await stop.wait()
     observability.log("server.stopping")

@@ -40,6 +40,7 @@ def _guarded(look: Look, connection: Connection[Any]) -> Iterator[Finding]:
 
     try:
         with connection.transaction():
+            _see_all(connection)
             yield from [*look(connection)]
     except psycopg.Error as error:
         yield warning(
@@ -47,6 +48,38 @@ def _guarded(look: Look, connection: Connection[Any]) -> Iterator[Finding]:
             f"it refuses to tell: {' '.join(str(error).split())}",
             "This look is left out; what it would have found stays unknown.",
             "Let this user read the tables and the views of the catalogue.",
+        )
+
+
+def _see_all(connection: Connection[Any]) -> None:
+    """See every row, as the service's own user does who follows the feed."""
+    from foldlog.persistence.postgres.roles import SYSTEM
+
+    if _is_bound(connection):
+        connection.execute("SELECT set_config('role', %s, true)", [SYSTEM])
+
+
+def _is_bound(connection: Connection[Any]) -> bool:
+    """Tell whether row-level security binds this user; False where there is no schema."""
+    bound = (
+        "SELECT row_security_active(t) FROM to_regclass('foldlog_events') AS t WHERE t IS NOT NULL"
+    )
+    return connection.execute(bound).fetchone() == (True,)
+
+
+def row_security(connection: Connection[Any]) -> Iterator[Finding]:
+    """The database keeps tenants apart only for a user whom it binds."""
+    connection.execute("RESET ROLE")
+    if _is_bound(connection):
+        yield ok(
+            "row-level security", f"binds {connection.info.user}, as whom the service connects"
+        )
+    else:
+        yield note(
+            "row-level security",
+            f"does not bind {connection.info.user}, who owns the tables or may pass by it",
+            "Only the service keeps tenants apart; with one tenant that is all there is to do.",
+            "Serve as a user let in with: foldlog migrate --service-user NAME",
         )
 
 
@@ -191,6 +224,7 @@ LOOKS: tuple[Look, ...] = (
     encoding,
     clock,
     pooler,
+    row_security,
     schema,
     long_transactions,
     prepared_transactions,

@@ -220,6 +220,12 @@ class PostgresConnections(PostgresDatastore):
         if len(self._unanswered) >= UNANSWERED_AT_MOST:
             raise UnavailableError("earlier commits have not ended")
 
+    @contextmanager
+    def inserting(self) -> Iterator[PooledConnection]:
+        """Lend a connection inside a transaction that inserts events and does nothing else."""
+        with self.writing() as connection:
+            yield connection
+
     def rows(self, query: Query) -> list[tuple[Any, ...]]:
         """Return what one SELECT gives."""
         sql, parameters = query

@@ -80,7 +80,7 @@ class PostgresSessionIndex(PostgresTrackingRecorder, SessionIndex):
         self.sql_create_statements = []
 
     def insert_tracking(self, tracking: Tracking) -> None:
-        with self.datastore.connection() as connection:
+        with self.datastore.writing() as connection:
             track(connection, tracking)
 
     def max_tracking_id(self, application_name: str) -> int | None:

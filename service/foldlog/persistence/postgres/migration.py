@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import psycopg
 from alembic import command
@@ -15,6 +15,7 @@ from sqlalchemy.pool import NullPool
 
 from foldlog.persistence.postgres.connections import with_defaults
 from foldlog.persistence.postgres.errors import as_ours, translation
+from foldlog.persistence.postgres.roles import let_serve
 from foldlog.persistence.postgres.schema import (
     VERSION_TABLE,
     current_revision,
@@ -31,10 +32,15 @@ LOCK_KEY = int.from_bytes(b"foldlog", "big")
 RAISE_OFFSET = "UPDATE foldlog_feed SET xid_offset = xid_offset + %s"
 FEED_OFFSET = "feed_offset"
 
+if TYPE_CHECKING:
+    from foldlog.persistence.migrate import ServiceUser
+
 Raw = psycopg.Connection[tuple[Any, ...]]
 
 
-def migrate(database_url: str, partitions: int) -> list[str]:
+def migrate(
+    database_url: str, partitions: int, service_user: ServiceUser | None = None
+) -> list[str]:
     """Apply what is pending, all in one transaction, and return its names."""
     with _transaction(database_url) as connection:
         raw = _raw(connection)
@@ -45,6 +51,8 @@ def migrate(database_url: str, partitions: int) -> list[str]:
         if missing:
             raw.execute(RAISE_OFFSET, [missing])
             names.append(FEED_OFFSET)
+        if service_user is not None:
+            let_serve(raw, service_user.name, service_user.password)
         return names
 
 

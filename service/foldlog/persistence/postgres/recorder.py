@@ -89,7 +89,7 @@ class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRe
     def _insert_all(self, parts: Iterable[Sequence[StoredEvent]]) -> tuple[int, int]:
         """Insert the parts in one transaction; return its part of the ids, and the row count."""
         base = count = 0
-        with self.datastore.writing() as connection:
+        with self.datastore.inserting() as connection:
             for part in parts:
                 base = self._insert(connection, part, count)
                 count += len(part)

@@ -37,7 +37,13 @@ def check_schema(connection: psycopg.Connection[tuple[Any, ...]]) -> int:
 
     A newer schema is accepted: migrations are made so that the release before works on it.
     """
-    revision, needed = current_revision(connection), revision_of(steps()[-1])
+    try:
+        revision, needed = current_revision(connection), revision_of(steps()[-1])
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise SchemaError(
+            f"{connection.info.user!r} has no rights here: as the owner, run"
+            " `foldlog migrate --service-user` with its name"
+        ) from error
     if revision is None or revision < needed:
         raise SchemaError(
             f"the database's schema is at revision {revision or 'none'} and this release needs"
