@@ -53,7 +53,7 @@ class Marks:
         try:
             fold = await services.readers.run(services.history.fold_at, head, next_seq - 1)
             state = await self._requests.state(fold, next_seq, head.session_id)
-            hashed = self._requests.hashes.start(lane.id, state)
+            hashed = self._requests.hashes.start(lane, state)
             await self._requests.grow(hashed, state.entries)
         except LOST:
             return RequestMark(next_seq=next_seq)

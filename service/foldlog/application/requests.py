@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from foldlog.application import decisions
 from foldlog.application.domain import Segment, Session
 from foldlog.application.fold import EventRef, Fold, Live, RowRef
 from foldlog.application.headers import HeaderCache
 from foldlog.application.history import spans_of
-from foldlog.application.lane import Services
+from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import Lanes
 from foldlog.application.reading import Reading
 from foldlog.application.rows import Row, request_next_seq
@@ -24,7 +23,6 @@ from foldlog.core.request import RequestHash, encoded_message
 from foldlog.v1.event_pb2 import RequestHeader
 from foldlog.v1.service_pb2 import FoldedMessage
 
-MAX_HASHES = 2_000
 PIECE = 100
 
 
@@ -63,26 +61,26 @@ class _Hashed:
 
 
 class Hashes:
-    """The newest hash of each session: a request that extends it costs what is new in it."""
+    """The newest hash of each session: a request that extends it costs what is new in it.
+
+    It is forgotten with the session's lane, whose entries it holds.
+    """
 
     def __init__(self) -> None:
-        self._held: OrderedDict[UUID, _Hashed] = OrderedDict()
+        self._held: WeakKeyDictionary[Lane, _Hashed] = WeakKeyDictionary()
 
-    def start(self, owner: UUID, state: State, most: int | None = None) -> RequestHash:
+    def start(self, lane: Lane, state: State, most: int | None = None) -> RequestHash:
         """Return a hash to go on from, over at most so many of a request's first messages."""
-        held = self._held.get(owner)
+        held = self._held.get(lane)
         if held is not None and held.header == state.place.row:
             count = held.hash.count
             if (most is None or count <= most) and state.entries[:count] == held.entries:
                 return held.hash.copy()
         return RequestHash(header_from_proto(state.header))
 
-    def keep(self, owner: UUID, state: State, hashed: RequestHash) -> None:
+    def keep(self, lane: Lane, state: State, hashed: RequestHash) -> None:
         """Keep the hash of a request whose events are all stored."""
-        self._held[owner] = _Hashed(state.place.row, state.entries, hashed)
-        self._held.move_to_end(owner)
-        if len(self._held) > MAX_HASHES:
-            self._held.popitem(last=False)
+        self._held[lane] = _Hashed(state.place.row, state.entries, hashed)
 
 
 class Requests:
@@ -118,14 +116,13 @@ class Requests:
         anew = reading if independent else None
         state = await self.state(folded.fold, folded.next_seq, session_id, anew)
         with self._lanes.use(self._tenant, session_id) as lane:
-            owner = lane.id
-        if independent:
-            hashed = RequestHash(header_from_proto(state.header))
-        else:
-            hashed = self.hashes.start(owner, state)
-        await self.grow(hashed, state.entries, reading=reading)
-        if at_seq is None and not independent:
-            self.hashes.keep(owner, state, hashed)
+            if independent:
+                hashed = RequestHash(header_from_proto(state.header))
+            else:
+                hashed = self.hashes.start(lane, state)
+            await self.grow(hashed, state.entries, reading=reading)
+            if at_seq is None and not independent:
+                self.hashes.keep(lane, state, hashed)
         return Built(state, hashed.digest, reading, step_seq)
 
     async def state(

@@ -44,6 +44,7 @@ class Begun:
 class Prepared:
     """A step on a head of a version: its rows, and the request they lead to."""
 
+    lane: Lane
     version: int
     specs: list[RowSpec]
     passed: list[Passed]
@@ -166,7 +167,8 @@ class Steps:
                 extends_previous=extends,
             )
         )
-        return Prepared(in_force.version, specs, placing.passed, reason, state, hashed, extends)
+        version = in_force.version
+        return Prepared(lane, version, specs, placing.passed, reason, state, hashed, extends)
 
     def _batch(
         self, head: Session, in_force: InForce, asked: Asked
@@ -192,7 +194,7 @@ class Steps:
         """Return a request's hash, and whether the request extends the one of the step before."""
         mark = await self._marks.of(lane, previous)
         most = mark.count if mark is not None else None
-        hashed = self._requests.hashes.start(lane.id, state, most)
+        hashed = self._requests.hashes.start(lane, state, most)
         extends = False
         if mark is not None and mark.count <= len(state.entries):
             await self._requests.grow(hashed, state.entries[: mark.count], new)
@@ -206,9 +208,8 @@ class Steps:
 
     def _remember(self, step: Prepared, written: Sequence[Envelope]) -> None:
         """Keep what the next step and the answer need, now that the rows are stored."""
-        owner = step.passed[0].row.aggregate_id
-        self._marks.keep(owner, step.passed[0].row, written[0].request_mark)
-        self._requests.hashes.keep(owner, step.state, step.hashed)
+        self._marks.keep(step.lane.id, step.passed[0].row, written[0].request_mark)
+        self._requests.hashes.keep(step.lane, step.state, step.hashed)
         for passed, envelope in zip(step.passed, written, strict=True):
             if envelope.type in SURFACE_TYPES:
                 self._bodies.keep(passed.row, folded(envelope))
