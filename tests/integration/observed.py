@@ -88,7 +88,7 @@ async def append(tenant: Tenant, session_id: str, events: list[RawNewEvent]) -> 
     """Append a batch in process."""
     batch: list[Incoming] = incoming_events(events, tenant.settings.limits)
     request = tenant.writing.request("")
-    write = tenant.writing.append_write(session_id, request, batch, Guard())
+    write = tenant.writing.append_write(session_id, request, batch, [], Guard())
     return await tenant.writing.write(session_id, write)
 
 

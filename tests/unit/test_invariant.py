@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 from foldlog.core.header import Header
 from foldlog.core.invariant import (
-    STEP,
     CheckOptions,
     Sketch,
     Violation,
     ViolationKind,
     check,
-    check_steps,
     equality_key,
     messages_equal,
     sketch,
@@ -494,14 +492,6 @@ def test_odd_input_is_judged(options: CheckOptions) -> None:
     same = check(ODD, list(ODD), options=options)
     assert same is not None
     assert same.kind == KIND.ORPHANED_TOOL_RESULT
-
-
-def test_a_long_check_yields_between_pieces_of_bounded_size() -> None:
-    messages = [user(str(number)) for number in range(20 * STEP)]
-    same = list(check_steps(messages, [replace(each) for each in messages]))
-    assert len(same) >= 2 * 20 - 2  # the walk, then the pairs
-    differing = list(check_steps([user("x"), *messages], messages))
-    assert len(differing) >= 2 * 20 - 2  # both multisets
 
 
 def test_numbers_of_the_kinds_are_the_wires() -> None:

@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
 
 import pytest
+from foldlog.core.mentions import Mentions
 from foldlog.core.message import Role
-from foldlog.core.pairing import open_calls, orphans, unanswered, unpaired_by
+from foldlog.core.pairing import open_calls, orphans, unanswered
+from foldlog.core.surface import Surface
+
+from tests.unit.placed import Placed, placed, surface_of, unpaired_by
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,22 +213,56 @@ def test_what_a_replace_splits_follows_from_the_pairs_before_and_after(seed: int
     assert min(seen["orphaned"], seen["open"], seen["neither"]) > 100, seen
 
 
-class Watched(list[Item]):
-    """A list that knows which of its items were looked at."""
+class Watched:
+    """A surface that counts how often it was walked."""
 
-    def __init__(self, items: Sequence[Item]) -> None:
-        super().__init__(items)
-        self.seen: set[int] = set()
+    def __init__(self, entries: Sequence[Placed]) -> None:
+        self._entries = entries
+        self.walks = 0
 
-    def __getitem__(self, index: Any) -> Any:
-        self.seen.add(index)
-        return super().__getitem__(index)
-
-    def __iter__(self) -> Iterator[Item]:
-        return (self[index] for index in range(len(self)))
+    def __iter__(self) -> Iterator[Placed]:
+        self.walks += 1
+        return iter(self._entries)
 
 
-def test_where_the_slice_neither_calls_nor_answers_nothing_else_is_looked_at() -> None:
-    items = Watched(said("c:x r:x u a s c:y r:y"))
-    assert unpaired_by(items, slice(2, 5), one("s")) == ((), ())
-    assert items.seen == {2, 3, 4}
+def test_where_a_replace_neither_calls_nor_answers_the_surface_is_not_looked_at() -> None:
+    entries = surface_of(said("c:x r:x u a s c:y r:y"))
+    surface = Watched(entries)
+    new = placed(one("s"), 2, 7)
+    assert Mentions(surface).unpaired_by(entries[2:5], 4, new) == ((), ())
+    assert surface.walks == 0
+
+
+def test_any_number_of_replaces_walks_the_surface_once() -> None:
+    entries = surface_of(said("c:x r:x c:y r:y") * 50)
+    surface = Watched(entries)
+    mentions = Mentions(surface)
+    for index in range(100):
+        new = placed(one("c:x"), index, 200 + index)
+        mentions.unpaired_by([entries[index]], index, new)
+        mentions.replaced([entries[index]], new)
+    assert surface.walks == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mentions_that_are_kept_up_say_what_new_ones_say(seed: int) -> None:
+    random = Random(seed)
+    found = 0
+    for _ in range(60):
+        surface = Surface(surface_of(said(" ".join(random.choices(WORDS, k=12)))))
+        mentions = Mentions(surface.entries)
+        for seq in range(12, 40):
+            item = one(random.choice(WORDS))
+            if random.random() < 0.2:
+                surface.insert(new := placed(item, seq))
+                mentions.inserted(new)
+                continue
+            start = random.randrange(seq)
+            stop = random.randrange(start, min(start + 4, seq))
+            new = placed(item, start, seq)
+            gone = surface.entries[surface.covered(start, stop)]
+            told = mentions.unpaired_by(gone, stop, new)
+            assert told == Mentions(surface.entries).unpaired_by(gone, stop, new)
+            found += told != ((), ())
+            mentions.replaced(surface.replace(new, stop)[1], new)
+    assert found > 100

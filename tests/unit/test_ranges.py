@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import pytest
 from foldlog.core.message import Message, Role
-from foldlog.core.pairing import unpaired_by
 from foldlog.core.ranges import IndexRange, nearest_range
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.unit.placed import unpaired_by
 
 SUMMARY = Message(Role.SYSTEM, "S")
 

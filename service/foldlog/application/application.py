@@ -22,7 +22,7 @@ from foldlog.application.identity import DEFAULT_TENANT
 from foldlog.application.lane import Lane
 from foldlog.application.lanes import Lanes
 from foldlog.application.mapper import SessionMapper
-from foldlog.application.readers import Readers
+from foldlog.application.readers import Readers, Workers
 from foldlog.application.rows import KeptByRows, RowReader
 from foldlog.application.tenant import Shared, Tenant
 from foldlog.persistence.factory import SessionFactory
@@ -49,6 +49,7 @@ class SessionApplication(Application[UUID]):
         super().__init__()
         self._readers = Readers(settings.reader_threads, "reader", READER_WAIT_S)
         self._object_threads = Readers(THREADS, "objects")
+        self._workers = Workers()
         # On SQLite a restore keeps the other writes waiting for as long as it takes.
         commit_wait_s = None if store.dialect == "sqlite" else settings.commit_timeout_s
         self._committer = Committer(store, commit_wait_s)
@@ -65,6 +66,7 @@ class SessionApplication(Application[UUID]):
             settings,
             self._readers,
             self._object_threads,
+            self._workers,
             self._committer,
             self.lanes,
             self.feed,
@@ -108,6 +110,7 @@ class SessionApplication(Application[UUID]):
         await self.feed.close()
         await self._committer.close()
         self._object_threads.close()
+        self._workers.close()
         self._readers.close()
 
     def _on_stored(self, lane: Lane, events: Sequence[Session.Event], notification_id: int) -> None:

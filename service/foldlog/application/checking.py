@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from foldlog import observability
 from foldlog.application.fold import Fold, Live
+from foldlog.application.readers import EVENT_BYTES, HEAVY_BYTES, LIGHT_BYTES, Workers
 from foldlog.application.reading import Folded, Reading
 from foldlog.codec import header_from_proto, message_from_proto
 from foldlog.core.digest import ZERO, message_digest
 from foldlog.core.errors import FoldlogError, InvalidFieldError, RequestNotDerivableError
-from foldlog.core.header import Header
 from foldlog.core.invariant import (
     CheckOptions,
     Violation,
-    check_steps,
+    check,
 )
 from foldlog.core.message import Message, Role
 from foldlog.v1.check_pb2 import CheckMode
+from foldlog.v1.event_pb2 import RequestHeader
 from foldlog.v1.service_pb2 import CheckRequestRequest
 
-TURN_EVERY = 250
 MODES = {
     "off": CheckMode.CHECK_MODE_OFF,
     "warn": CheckMode.CHECK_MODE_WARN,
@@ -54,8 +53,9 @@ def default_mode(setting: str) -> CheckMode.ValueType:
 class Checking:
     """Judges requests against folds."""
 
-    def __init__(self, reading: Reading, mode: str) -> None:
+    def __init__(self, reading: Reading, workers: Workers, mode: str) -> None:
         self._reading = reading
+        self._workers = workers
         self._default = default_mode(mode)
 
     async def check(self, request: CheckRequestRequest) -> Judgement:
@@ -72,7 +72,7 @@ class Checking:
             request.min_next_seq if request.HasField("min_next_seq") else None,
             request.options.independent,
         )
-        judgement = await Case(reading, request, folded).judge()
+        judgement = await Case(reading, self._workers, request, folded).judge()
         if judgement.violation is not None:
             self._report(request, judgement.violation, mode)
         return judgement
@@ -108,9 +108,13 @@ class Checking:
 class Case:
     """One request before one fold."""
 
-    def __init__(self, reading: Reading, request: CheckRequestRequest, folded: Folded) -> None:
+    def __init__(
+        self, reading: Reading, workers: Workers, request: CheckRequestRequest, folded: Folded
+    ) -> None:
         self._reading = reading
+        self._workers = workers
         self._request = request
+        self._weight = weight_of(request)
         self._session_id = folded.session_id
         self._next_seq = folded.next_seq
         # The fold of a session goes on while we wait: what is needed of it is taken now.
@@ -144,62 +148,61 @@ class Case:
         return o.strict_system or o.compare_reasoning or o.byte_exact or o.report_unanswered_calls
 
     async def _judge_list(self) -> Violation | None:
-        messages = await self._decoded()
-        leading = self._overlay(messages)
-        if not self._needs_content and await self._equal_by_digest(messages[leading:]):
-            return await self._judge_contents(messages, messages[leading:])
+        skip = self._overlay
+        messages, is_equal = await self._compared(skip, self._entries)
+        if is_equal and not self._needs_content:
+            return await self._judge_contents(messages, messages[skip:], self._weight)
         contents = await self._reading.contents(self._entries)
         return await self._judge_contents(messages, contents)
 
-    def _overlay(self, messages: Sequence[Message]) -> int:
-        has_system = bool(messages) and messages[0].role == Role.SYSTEM
+    @property
+    def _overlay(self) -> int:
+        messages = self._request.messages
+        has_system = bool(messages) and messages[0].role == int(Role.SYSTEM)
         fold_leads = bool(self._entries) and self._entries[0].role == Role.SYSTEM
         return int(has_system and not fold_leads)
 
-    async def _decoded(self) -> list[Message]:
-        messages = []
-        for index, each in enumerate(self._request.messages):
-            if index % TURN_EVERY == TURN_EVERY - 1:
-                await asyncio.sleep(0)
-            messages.append(message_from_proto(each))
-        return messages
+    async def _compared(self, skip: int, entries: Sequence[Live]) -> tuple[list[Message], bool]:
+        """Return the request's messages, and whether those after a few have entries' digests."""
+        return await self._workers.run(self._weight, self._decoded, skip, entries)
 
-    async def _equal_by_digest(self, messages: Sequence[Message]) -> bool:
-        if len(messages) != len(self._entries):
-            return False
-        for index, (message, entry) in enumerate(zip(messages, self._entries, strict=True)):
-            if index % TURN_EVERY == TURN_EVERY - 1:
-                await asyncio.sleep(0)
-            if not _equal(message, entry):
-                return False
-        return True
+    def _decoded(self, skip: int, entries: Sequence[Live]) -> tuple[list[Message], bool]:
+        messages = [message_from_proto(each) for each in self._request.messages]
+        rest = messages[skip:]
+        return messages, len(rest) == len(entries) and all(map(_equal, rest, entries))
 
     async def _judge_contents(
-        self, messages: Sequence[Message], contents: Sequence[Message]
+        self,
+        messages: Sequence[Message],
+        contents: Sequence[Message],
+        weight: int = HEAVY_BYTES,
+    ) -> Violation | None:
+        logged = await self._logged_header()
+        weight += 0 if logged is None else logged.ByteSize()
+        return await self._workers.run(weight, self._judged, messages, contents, logged)
+
+    def _judged(
+        self,
+        messages: Sequence[Message],
+        contents: Sequence[Message],
+        logged: RequestHeader | None,
     ) -> Violation | None:
         sent = self._request.header
-        steps = check_steps(
+        return check(
             messages,
             contents,
-            logged_header=await self._logged_header(),
+            logged_header=None if logged is None else header_from_proto(logged),
             header=header_from_proto(sent) if self._request.HasField("header") else None,
             options=self._options,
             fold_seqs=[entry.seq for entry in self._entries],
         )
-        while True:
-            try:
-                next(steps)
-            except StopIteration as end:
-                found: Violation | None = end.value
-                return found
-            await asyncio.sleep(0)
 
-    async def _logged_header(self) -> Header | None:
+    async def _logged_header(self) -> RequestHeader | None:
         if not (self._request.HasField("header") or self._options.strict_system):
             return None
         if self._header_ref is None:
             return None
-        return header_from_proto(await self._reading.header_at(self._header_ref))
+        return await self._reading.header_at(self._header_ref)
 
     async def _judge_extension(self) -> Judgement:
         prefix = self._request.prefix
@@ -209,9 +212,8 @@ class Case:
             raise InvalidFieldError.of("prefix.count", f"{prefix.count} is negative")
         if self._needs_content or not self._prefix_holds():
             return Judgement(False, None, True, self._next_seq, self._digest)
-        new = await self._decoded()
         rest = self._entries[prefix.count + self._leading :]
-        is_equal = len(new) == len(rest) and all(map(_equal, new, rest))
+        new, is_equal = await self._compared(0, rest)
         if is_equal and self._orphan is None:
             return self._judgement(await self._judge_header())
         known = await self._reading.contents(self._entries)
@@ -224,7 +226,7 @@ class Case:
         """Judge the header alone: the messages are those of the log."""
         if not self._request.HasField("header"):
             return None
-        violation = await self._judge_contents([], [])
+        violation = await self._judge_contents([], [], self._weight)
         count = len(self._entries)
         return violation and replace(violation, index=count, request_length=count, log_length=count)
 
@@ -237,6 +239,12 @@ class Case:
         if self._leading and not prefix.leading_system:
             return False
         return self._prefix_digest == prefix.digest
+
+
+def weight_of(request: CheckRequestRequest) -> int:
+    """Return what comparing a request weighs. Many messages are not measured: they are heavy."""
+    count = len(request.messages) * EVENT_BYTES
+    return count if count > LIGHT_BYTES else count + request.ByteSize()
 
 
 def _equal(message: Message, entry: Live) -> bool:

@@ -25,7 +25,8 @@ from foldlog.core.errors import (
     WriterEpochRequiredError,
 )
 from foldlog.core.event import EventType, PositionRange
-from foldlog.core.pairing import unanswered, unpaired_by
+from foldlog.core.mentions import Mentions
+from foldlog.core.pairing import unanswered
 from foldlog.core.surface import Surface
 from foldlog.core.trim import Said, require_trim
 from foldlog.core.turns import TurnState
@@ -113,10 +114,10 @@ def require_closed_turn(turns: TurnState) -> None:
         raise OpenTurnError(turn_seq=turns.open_turn_seq)
 
 
-def cut_of(fold: Fold) -> Cut:
-    """Return what is open in a fold."""
-    calls = tuple(call_id for _, call_id in unanswered(fold.surface.entries))
-    return Cut(fold.turns.open_turn_seq, calls)
+def cut_of(turns: TurnState, entries: Sequence[Live]) -> Cut:
+    """Return what is open at a cut, of its turns and its surface."""
+    calls = tuple(call_id for _, call_id in unanswered(entries))
+    return Cut(turns.open_turn_seq, calls)
 
 
 def _fact(kind: type[Session.Event], fact: pb.Fact, origin: Origin | None = None) -> RowSpec:
@@ -265,13 +266,12 @@ def seq_ranges(seqs: Sequence[int]) -> list[pb.SeqRange]:
 
 
 def rewind(
-    head: Session, call: Call, session_id: str, to_seq: int, guard: Guard, target: Fold
+    head: Session, call: Call, session_id: str, to_seq: int, guard: Guard, target: Fold, cut: Cut
 ) -> Decided:
-    """Append a rewind to a seq whose fold is given."""
+    """Append a rewind to a seq whose fold is given, and what is open there."""
     require_session(head, session_id)
     require_guard(head, guard)
     body = pb.EventBody(rewind=pb.Rewind(to_seq=to_seq)).SerializeToString()
-    cut = cut_of(target)
     envelope = Envelope(turns=turns_to(target.turns), unanswered_call_ids=cut.unanswered_call_ids)
     spec = RowSpec(Session.Event, body, EventType.REWIND, envelope=envelope)
     seq = head.next_seq
@@ -287,19 +287,20 @@ def append(
     session_id: str,
     batch: Sequence[Incoming],
     guard: Guard,
-    fold: Fold | None,
+    surface: Surface[Live] | None,
     *,
     originals: Originals = MappingProxyType({}),
     require_balanced: bool = False,
     validate_only: bool = False,
 ) -> Decided:
-    """Append a batch, each event judged after the ones before it. Replaces need the fold.
+    """Append a batch, each event judged after the ones before it. Replaces need the surface.
 
-    Trims need the messages of the stored results that they replace, `originals`.
+    It is the caller's no longer. Trims need the messages of the stored results that they replace,
+    `originals`.
     """
     require_session(head, session_id)
     require_guard(head, guard)
-    placing = Placing(head, fold, require_balanced, originals)
+    placing = Placing(head, surface, require_balanced, originals)
     specs = [placing.place(index, event) for index, event in enumerate(batch)]
     mark_steps(specs, head.next_seq + len(batch))
     answer = Appended(head.next_seq, head.next_seq + len(batch), tuple(placing.outcomes))
@@ -317,7 +318,7 @@ def mark_steps(specs: Sequence[RowSpec], next_seq: int) -> None:
 
 
 class Placing:
-    """Places a batch's events on the surface one by one, the real one untouched.
+    """Places a batch's events one by one on a surface, which is its own.
 
     A trim is held to the message of the result it replaces, which is in the batch or among the
     originals. Without originals, None, it is only noted in `trimmed` which stored ones are needed.
@@ -326,7 +327,7 @@ class Placing:
     def __init__(
         self,
         head: Session,
-        fold: Fold | None,
+        surface: Surface[Live] | None,
         require_balanced: bool,
         originals: Originals | None = MappingProxyType({}),
     ) -> None:
@@ -334,7 +335,8 @@ class Placing:
         self._originals = originals
         self._placed: dict[RowRef, Said] = {}
         self.trimmed: list[RowRef] = []
-        self._surface: Surface[Live] | None = fold.surface.copy() if fold else None
+        self._surface = surface
+        self._mentions = Mentions(() if surface is None else surface)
         self._require_balanced = require_balanced
         self.outcomes: list[ReplaceOutcome] = []
         self.passed: list[Passed] = []
@@ -399,12 +401,14 @@ class Placing:
             return
         if range_ is None:
             self._surface.insert(live)
+            self._mentions.inserted(live)
             return
-        gone = self._surface.covered(range_.start, range_.stop)
-        orphans, calls = unpaired_by(self._surface.entries, gone, live)
+        gone = self._surface.entries[self._surface.covered(range_.start, range_.stop)]
+        orphans, calls = self._mentions.unpaired_by(gone, range_.stop, live)
         if self._require_balanced and (orphans or calls):
             raise UnbalancedRangeError(orphaned_result_ids=orphans, unanswered_call_ids=calls)
         _, shadowed = self._surface.replace(live, range_.stop)
+        self._mentions.replaced(shadowed, live)
         seqs = tuple(each.seq for each in shadowed)
         self.outcomes.append(ReplaceOutcome(index, live.seq, live.position, seqs, orphans, calls))
         envelope.replace.start, envelope.replace.stop = range_.start, range_.stop

@@ -179,8 +179,14 @@ class Fold:
 
         O(new) once computed.
         """
+        self._pair(len(self.surface))
+        return self._orphan
+
+    def _pair(self, count: int) -> None:
+        """Look at so many more entries for the first orphan."""
         entries = self.surface.entries
-        while self._orphan is None and self._paired < len(entries):
+        until = min(self._paired + count, len(entries))
+        while self._orphan is None and self._paired < until:
             entry = entries[self._paired]
             if entry.role == Role.ASSISTANT:
                 self._called.update(entry.call_ids)
@@ -189,7 +195,6 @@ class Fold:
             ):
                 self._orphan = entry
             self._paired += 1
-        return self._orphan
 
     def _forget_pairs(self) -> None:
         self._called, self._paired, self._orphan = set(), 0, None
@@ -211,6 +216,17 @@ class Fold:
         while len(running) <= wanted:
             running.append(extend(running[-1], entries[len(running) - 1 + leading].digest))
         return wanted, running[wanted], leading
+
+    def advance(self, count: int) -> bool:
+        """Compute at most so many of the digests and pairs that lack, and return whether none does.
+
+        Before digest() and first_orphan() so that no turn of the loop takes long.
+        """
+        entries = self.surface.entries
+        lacking = len(entries) - self.has_leading_system + 1 - len(self._running)
+        self.digest(len(self._running) - 1 + min(max(lacking, 0), count))
+        self._pair(count)
+        return lacking <= count and (self._orphan is not None or self._paired == len(entries))
 
     def active_ranges(self) -> list[tuple[int, int]]:
         """Return the seqs that count now as ascending ranges, both ends in."""

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 from foldlog.application import decisions
 from foldlog.application.decisions import Guard
-from foldlog.application.domain import Answered, RowSpec, Session, build
+from foldlog.application.domain import Answered, RequestKey, RowSpec, Session, build
 from foldlog.application.fold import EventRef, Passed, RowRef
 from foldlog.application.incoming import judge_header, require_size
 from foldlog.application.kept import Kept
 from foldlog.application.lane import Decided, Lane, Write
+from foldlog.application.readers import Workers
 from foldlog.application.reading import Reading
-from foldlog.application.texts import cut
+from foldlog.application.texts import Cut, cut
 from foldlog.application.writing import Writing
 from foldlog.codec import header_from_proto
 from foldlog.core.errors import InvalidFieldError, TooLargeError
@@ -70,8 +71,11 @@ class HeaderCache:
 class Headers:
     """Records headers where one is owed."""
 
-    def __init__(self, cache: HeaderCache, writing: Writing, limits: Limits) -> None:
+    def __init__(
+        self, cache: HeaderCache, writing: Writing, workers: Workers, limits: Limits
+    ) -> None:
         self._cache = cache
+        self._workers = workers
         self._writing = writing
         self._limits = limits
 
@@ -107,20 +111,17 @@ class Headers:
         skip_unchanged: bool,
     ) -> Recorded:
         """Append a header if one is owed."""
-        self._writing.judge_session_id(session_id)
-        self.judge(header)
-        content = header.SerializeToString(deterministic=True)
-        request = self._writing.request(
-            request_id, b"record_header", content, b"skip" if skip_unchanged else b""
+        weight = header.ByteSize()
+        request, found = await self._workers.run(
+            weight, self._asked, request_id, header, skip_unchanged
         )
-
-        found = cut(header_body(header, HeaderReason.UNSPECIFIED))
 
         async def prepare(lane: Lane) -> InForce:
             decisions.require_session(await lane.refresh(), session_id)
             in_force = await self.in_force(lane)
-            if found is None or owed(lane.head, in_force.header, header, skip_unchanged) is None:
-                return in_force
+            given = lane.head.copy(), in_force.header, header, skip_unchanged
+            if found is None or await self._workers.run(weight, owed, *given) is None:
+                return await self.in_force(lane)
             for content in found.contents:
                 await lane.services.objects.put_bytes(content)
             return await self.in_force(lane)
@@ -145,10 +146,19 @@ class Headers:
             reason = HeaderReason(EventBody.FromString(row.envelope.body).request_header.reason)
             return Recorded(reason, row.envelope.seq, row.envelope.seq + 1)
 
-        recorded: Recorded = await self._writing.write(
-            session_id, Write(request, decide, replay, prepare)
-        )
+        write = Write(request, decide, replay, prepare, weight)
+        recorded: Recorded = await self._writing.write(session_id, write)
         return recorded
+
+    def _asked(
+        self, request_id: str, header: RequestHeader, skip_unchanged: bool
+    ) -> tuple[RequestKey, Cut | None]:
+        """Judge a header and return the key of its call, and its large texts cut out."""
+        self.judge(header)
+        content = header.SerializeToString(deterministic=True)
+        skip = b"skip" if skip_unchanged else b""
+        request = self._writing.request(request_id, b"record_header", content, skip)
+        return request, cut(header_body(header, HeaderReason.UNSPECIFIED))
 
 
 def owed(

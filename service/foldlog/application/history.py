@@ -89,6 +89,7 @@ class History:
             below = self.fold_of(spans[:-1]) if len(spans) > 1 else Fold()
             fold = self._advance(spans, below, opened.tail)
         fold.next_seq = opened.head.next_seq
+        fold.advance(len(fold.surface))
         return fold
 
     def fold_at(self, head: Session, seq: int) -> Fold:
@@ -104,6 +105,7 @@ class History:
             is_dropped = live.row.aggregate_id == head.id and holds(dropped, live.seq)
             if is_dropped or live.is_gone_for(head.id):
                 raise HistoryDroppedError(seq=live.seq, whole_from_seq=head.whole_from_seq)
+        fold.advance(len(fold.surface))
         return fold
 
     def dropped(self, head: Session) -> list[tuple[int, int]]:

@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from foldlog.application.readers import ENTRY_BYTES, EVENT_BYTES
 from foldlog.codec import YEAR_1_S, YEAR_10000_S, header_from_proto, message_from_proto
 from foldlog.core.canonical import check_free_json
 from foldlog.core.errors import InvalidFieldError, TooLargeError
@@ -71,16 +72,29 @@ class Incoming:
     trim: bool = False
 
 
+def judge_batch_size(events: Sequence[RawNewEvent], limits: Limits) -> int:
+    """Return what a batch weighs. Raises InvalidFieldError or TooLargeError for one of no size."""
+    if not events:
+        raise InvalidFieldError.of("events", "at least one event is required")
+    require_size("events", len(events), limits.batch_events)
+    size = sum(len(e.body) for e in events)
+    require_size("events", size, limits.batch_bytes)
+    return size + len(events) * EVENT_BYTES
+
+
 def incoming_events(events: Sequence[RawNewEvent], limits: Limits) -> list[Incoming]:
     """Return a batch's events.
 
     Raises InvalidFieldError or TooLargeError naming the index and the field.
     """
-    if not events:
-        raise InvalidFieldError.of("events", "at least one event is required")
-    require_size("events", len(events), limits.batch_events)
-    require_size("events", sum(len(e.body) for e in events), limits.batch_bytes)
+    judge_batch_size(events, limits)
     return [_incoming(event, f"events[{i}]", limits) for i, event in enumerate(events)]
+
+
+def weight_of(batch: Sequence[Incoming], entries: int = 0) -> int:
+    """Return what placing a batch weighs, on a surface of so many entries if it has replaces."""
+    bodies = sum(len(event.body) + EVENT_BYTES for event in batch)
+    return bodies + entries * ENTRY_BYTES
 
 
 def require_size(field: str, size: int, limit: int) -> None:

@@ -21,7 +21,7 @@ from foldlog.application.domain import Answered, RequestKey, Session
 from foldlog.application.fold import Fold, Passed
 from foldlog.application.history import History, Opened
 from foldlog.application.mapper import stored_row
-from foldlog.application.readers import Readers, is_unanswered
+from foldlog.application.readers import LIGHT_BYTES, Readers, Workers, is_unanswered
 from foldlog.core.errors import (
     FoldlogError,
     OverloadedError,
@@ -62,13 +62,16 @@ class Write:
     """A call that writes.
 
     `decide` takes the head to build on and what `prepare` brought; it raises before it changes the
-    head. `prepare` runs when nothing is in flight. `replay` makes the first answer again.
+    head. `prepare` runs when nothing is in flight. `replay` makes the first answer again. A write
+    of some weight is decided on a thread, with nothing in flight: there its `decide` may touch
+    nothing that the loop changes.
     """
 
     request: RequestKey
     decide: Callable[[Session, Any], Decided]
     replay: Callable[[Lane, Answered], Awaitable[Any]]
     prepare: Callable[[Lane], Coroutine[Any, Any, Any]] | None = None
+    weight_bytes: int = 0
     done: asyncio.Future[Any] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -77,6 +80,11 @@ class Write:
     is_confirmed: bool = False
     attempts: int = 0
     on_failed: Callable[[], None] | None = None
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether deciding it would hold up the loop."""
+        return self.weight_bytes > LIGHT_BYTES
 
     def fail(self, error: BaseException) -> None:
         """Answer with an error, if still awaited."""
@@ -98,6 +106,7 @@ class Services:
     store: Store
     history: History
     readers: Readers
+    workers: Workers
     committer: Committer
     on_stored: Callable[[Lane, Sequence[Session.Event], int], None]
     on_fold_wanted: Callable[[bool], None]
@@ -302,7 +311,8 @@ class Lane:
                 return
             if not self._flying and (self._is_spoilt or self._ahead.version != self.head.version):
                 self._ahead, self._is_spoilt = self.head.copy(), False
-            if write.prepare is not None or write.attempts or write.is_confirmed:
+            waits = write.attempts or write.is_confirmed or write.is_heavy
+            if write.prepare is not None or waits:
                 if self._flying:
                     return
                 if not write.is_prepared:
@@ -324,19 +334,44 @@ class Lane:
             else:
                 write.is_confirmed = write.is_prepared = True
             return False
+        if write.is_heavy:
+            self._start(self._decide_aside(write))
+            return False
         try:
-            decided = write.decide(self._ahead, write.context)
+            decided, rows = self._decided(write, self._ahead)
         except FoldlogError as error:
             return self._refuse(write, error)
         except Exception as error:
             self._is_spoilt = True
             write.fail(error)
             return True
-        if decided.events:
-            self._launch(write, decided)
-        else:
-            write.succeed(decided.answer)
+        self._launch(write, decided, rows)
         return True
+
+    def _decided(self, write: Write, head: Session) -> tuple[Decided, list[SessionStoredEvent]]:
+        decided = write.decide(head, write.context)
+        return decided, [stored_row(event, self.tenant) for event in decided.events]
+
+    async def _decide_aside(self, write: Write) -> None:
+        """Decide a heavy write on a thread, and nothing else of the lane meanwhile.
+
+        If other processes move the head in the meantime, the commit fails and all begins again.
+        """
+        workers, ahead = self.services.workers, self._ahead
+        try:
+            decided, rows = await workers.run(write.weight_bytes, self._decided, write, ahead)
+        except FoldlogError as error:
+            if write.is_confirmed:
+                write.fail(error)
+                return
+            self._queue.appendleft(write)
+            write.is_prepared = write.prepare is None
+            await self._confirm(write)
+        except Exception as error:
+            self._is_spoilt = True
+            write.fail(error)
+        else:
+            self._launch(write, decided, rows)
 
     def _refuse(self, write: Write, error: FoldlogError) -> bool:
         """Judge a refusal: what was refused on a head that may be wrong is asked again."""
@@ -351,12 +386,15 @@ class Lane:
             self._start(self._confirm(write))
         return False
 
-    def _launch(self, write: Write, decided: Decided) -> None:
+    def _launch(self, write: Write, decided: Decided, rows: Sequence[SessionStoredEvent]) -> None:
+        if not rows:
+            write.succeed(decided.answer)
+            return
         generation = self._generation
         self._flying.append((write, decided))
         self.services.committer.submit(
             Commit(
-                rows=[stored_row(event, self.tenant) for event in decided.events],
+                rows=rows,
                 is_wanted=lambda: self._generation == generation,
                 on_stored=self._on_stored,
                 on_failed=self._on_failed,

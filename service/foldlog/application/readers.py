@@ -1,4 +1,4 @@
-"""A few threads for blocking store work, and the store's exceptions as ours."""
+"""A few threads for what would hold up the loop, and the store's exceptions as ours."""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ from foldlog.persistence.errors import (
 
 P = ParamSpec("P")
 T = TypeVar("T")
+WORKER_THREADS = 2
+# Pure work over this weight leaves the loop. What a byte costs differs: this many of them, decoded,
+# judged and digested, take under a millisecond as text and about ten as tiny parts or numbers.
+LIGHT_BYTES = 32 * 1024
+HEAVY_BYTES = LIGHT_BYTES + 1  # what work weighs that is not measured
+EVENT_BYTES = 300  # what an event weighs beside its body
+ENTRY_BYTES = 3  # what an entry of a surface weighs that is walked, copied or digested
 
 
 class Readers:
@@ -72,6 +79,25 @@ class Readers:
     def close(self) -> None:
         """Let running work end and stop."""
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class Workers:
+    """Threads for pure work, so that the loop goes on with the other calls meanwhile."""
+
+    def __init__(self) -> None:
+        self._threads = Readers(WORKER_THREADS, "worker")
+
+    async def run(
+        self, weight_bytes: int, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Run a pure function and return its value: here if it is light, else on a thread."""
+        if weight_bytes <= LIGHT_BYTES:
+            return function(*args, **kwargs)
+        return await self._threads.run(function, *args, **kwargs)
+
+    def close(self) -> None:
+        """Let running work end and stop."""
+        self._threads.close()
 
 
 def is_unanswered(error: Exception) -> bool:

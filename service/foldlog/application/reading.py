@@ -10,9 +10,10 @@ from foldlog.application import decisions
 from foldlog.application.bodies import Bodies, kept_bodies, message_of
 from foldlog.application.domain import Segment, Session
 from foldlog.application.fold import EventRef, Fold, Live, Marks, RowRef
-from foldlog.application.history import spans_of
+from foldlog.application.history import History, spans_of
 from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import Lanes
+from foldlog.application.readers import EVENT_BYTES, HEAVY_BYTES
 from foldlog.application.rows import Row, header_of, request_next_seq
 from foldlog.core.errors import HeaderMissingError, HistoryDroppedError
 from foldlog.core.event import SURFACE_TYPES
@@ -24,6 +25,7 @@ from foldlog.v1.event_pb2 import RequestHeader
 
 CHUNK_MESSAGES = 500
 CHUNK_BYTES = 1024 * 1024
+TURN_ENTRIES = 2_000  # of a fold, digested in a turn of the loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,8 @@ class Reading:
             if at_seq is not None:
                 decisions.require_seq(head, at_seq, "at_seq")
             fold = await self._fold(lane, at_seq, independent)
+            while not fold.advance(TURN_ENTRIES):
+                await asyncio.sleep(0)
             if not tolerant:
                 fold.sound()
             next_seq = fold.next_seq if at_seq is None else at_seq + 1
@@ -126,9 +130,7 @@ class Reading:
             spans = spans_of(head)
             if at_seq is not None:
                 spans = await readers.run(history.reader.cut, spans, at_seq)
-            fold = await readers.run(history.fold_of, spans, True)
-            _require_whole(fold, head)
-            return fold
+            return await readers.run(_independent, history, head, spans)
         if at_seq is None:
             return await lane.current_fold(head.next_seq)
         return await lane.fold_at(head, at_seq)
@@ -166,7 +168,8 @@ class Reading:
         """Return the entries' messages, decoded."""
         decoded: list[Message] = []
         async for piece in self.messages(entries):
-            decoded.extend(message_of(encoded) for encoded in piece)
+            weight = sum(len(encoded) + EVENT_BYTES for encoded in piece)
+            decoded += await self._services.workers.run(weight, _messages_of, piece)
         return decoded
 
     async def header(self, session_id: str, at_seq: int | None) -> tuple[RequestHeader, int, int]:
@@ -179,12 +182,12 @@ class Reading:
 
     async def header_at(self, ref: EventRef) -> RequestHeader:
         """Return the header that a fold points to."""
-        row = await self._services.readers.run(self._row, ref.row)
-        return header_of(row, self._services.history.reader)
+        return await self._services.readers.run(self._header, ref.row)
 
-    def _row(self, ref: RowRef) -> Row:
-        (row,) = self._services.history.reader.some(ref.aggregate_id, [ref.version])
-        return row
+    def _header(self, ref: RowRef) -> RequestHeader:
+        reader = self._services.history.reader
+        (row,) = reader.some(ref.aggregate_id, [ref.version])
+        return header_of(row, reader)
 
     async def events(
         self, session_id: str, from_seq: int, page_size: int, types: frozenset[int] = frozenset()
@@ -271,14 +274,13 @@ class Reading:
         limit = min(len(a), len(b))
         while shared < limit and a[shared].row == b[shared].row:
             shared += 1
-        options = CheckOptions(strict_system=True)
         while shared < limit:
             step = slice(shared, min(shared + 100, limit))
-            pairs = zip(await self.contents(a[step]), await self.contents(b[step]), strict=True)
-            for one, other in pairs:
-                if not messages_equal(one, other, options):
-                    return shared
-                shared += 1
+            left, right = await self.contents(a[step]), await self.contents(b[step])
+            same = await self._services.workers.run(HEAVY_BYTES, _equal_count, left, right)
+            shared += same
+            if same < len(left):
+                break
         return shared
 
     async def _shared_seq(
@@ -298,10 +300,27 @@ class Reading:
         return shared
 
 
-def _require_whole(fold: Fold, head: Session) -> None:
+def _independent(history: History, head: Session, spans: Sequence[Segment]) -> Fold:
+    """Return a fold made from every stored row, all of them whole."""
+    fold = history.fold_of(spans, independent=True)
     for live in fold.surface:
         if live.is_gone_for(head.id):
             raise HistoryDroppedError(seq=live.seq, whole_from_seq=head.whole_from_seq)
+    fold.advance(len(fold.surface))
+    return fold
+
+
+def _equal_count(left: Sequence[Message], right: Sequence[Message]) -> int:
+    """Return with how many equal messages two lists of one length begin."""
+    options = CheckOptions(strict_system=True)
+    for index, (one, other) in enumerate(zip(left, right, strict=True)):
+        if not messages_equal(one, other, options):
+            return index
+    return len(left)
+
+
+def _messages_of(piece: Sequence[bytes]) -> list[Message]:
+    return [message_of(encoded) for encoded in piece]
 
 
 def _as_seen(row: Row, spans: Sequence[Segment]) -> Envelope:

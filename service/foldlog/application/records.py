@@ -42,7 +42,6 @@ class Records:
         self, session_id: str, request_id: str, sent: SentRequest, writer_epoch: int | None
     ) -> Sent:
         """Append the record of a request that was sent."""
-        self._writing.judge_session_id(session_id)
         try:
             judge_sent_request(sent, self._limits)
         except (InvalidFieldError, TooLargeError) as error:

@@ -16,6 +16,7 @@ from foldlog.application.history import spans_of
 from foldlog.application.incoming import TYPE_OF_KIND, require_size
 from foldlog.application.lane import Decided, Lane, Services, Write
 from foldlog.application.lanes import Lanes
+from foldlog.application.readers import EVENT_BYTES
 from foldlog.application.reading import Reading
 from foldlog.application.rows import live_of
 from foldlog.application.writing import Writing
@@ -61,6 +62,11 @@ class Survey:
     epoch: int
     time: tuple[int, int] | None
     header: EventRef | None
+
+    @property
+    def weight_bytes(self) -> int:
+        """What telling of it, or acting on it, weighs."""
+        return len(self.plan.owed) * EVENT_BYTES
 
     def answer(self) -> PlanRecoveryResponse:
         """Return the plan as callers see it."""
@@ -108,7 +114,7 @@ class Recovery:
         """Say what is open. Changes nothing."""
         with self._lanes.use(self._tenant, session_id) as lane:
             survey = await self._survey(lane, session_id)
-            return survey.answer()
+            return await self._services.workers.run(survey.weight_bytes, survey.answer)
 
     async def recover(
         self,
@@ -126,12 +132,12 @@ class Recovery:
             owner.encode(),
             bytes([close_open_turns]),
         )
-        self._writing.judge_session_id(session_id)
         require_size("owner", len(owner.encode()), self._limits.label_bytes)
 
         async def prepare(lane: Lane) -> Survey:
             while True:
                 survey = await self._survey(lane, session_id)
+                write.weight_bytes = survey.weight_bytes
                 if survey.version == lane.head.version:  # else it moved while rows were read
                     return survey
 
@@ -140,9 +146,8 @@ class Recovery:
             decisions.require_session(head, session_id)
             return recover(head, call, expected_epoch, owner, survey, close_open_turns)
 
-        answer: Recovered = await self._writing.write(
-            session_id, Write(request, decide, self._replay, prepare)
-        )
+        write = Write(request, decide, self._replay, prepare)
+        answer: Recovered = await self._writing.write(session_id, write)
         return answer
 
     async def _replay(self, lane: Lane, answered: Answered) -> Recovered:
@@ -167,10 +172,20 @@ class Recovery:
         if from_seq is None:
             return Survey(Plan(), version, next_seq, epoch, None, header)
         spans, active = spans_of(head), fold.active_ranges()
-        surface = since(fold.surface.entries, from_seq)
-        traces, time = await self._services.readers.run(self._traces, spans, from_seq, active)
-        plan = plan_recovery(from_seq, surface, traces)
+        entries = tuple(fold.surface)
+        plan, time = await self._services.readers.run(self._plan, spans, from_seq, active, entries)
         return Survey(plan, version, next_seq, epoch, time, header)
+
+    def _plan(
+        self,
+        spans: Sequence[Segment],
+        from_seq: int,
+        active: Sequence[tuple[int, int]],
+        entries: Sequence[Live],
+    ) -> tuple[Plan, tuple[int, int]]:
+        """Return what is open from a seq on, and the time of the last active event. Blocking."""
+        traces, time = self._traces(spans, from_seq, active)
+        return plan_recovery(from_seq, since(entries, from_seq), traces), time
 
     def _traces(
         self, spans: Sequence[Segment], from_seq: int, active: Sequence[tuple[int, int]]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from weakref import WeakKeyDictionary
 
 from foldlog.application import decisions
@@ -14,6 +13,7 @@ from foldlog.application.headers import HeaderCache
 from foldlog.application.history import spans_of
 from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import Lanes
+from foldlog.application.readers import EVENT_BYTES
 from foldlog.application.reading import Reading
 from foldlog.application.rows import Row, request_next_seq
 from foldlog.codec import header_from_proto, message_from_proto
@@ -147,15 +147,13 @@ class Requests:
     ) -> None:
         """Let a hash take in the entries that it lacks; `new` has those not stored yet, encoded."""
         fresh = new or {}
-        rest = entries[hashed.count :]
-        for is_new, run in groupby(rest, key=lambda entry: entry.row in fresh):
-            if is_new:
-                for entry in run:
-                    hashed.add(fresh[entry.row])
-                continue
-            async for piece in (reading or self._reading).messages(tuple(run), chunk=PIECE):
-                for each in piece:
-                    hashed.add(encoded_folded(each))
+        for start in range(hashed.count, len(entries), PIECE):
+            part = entries[start : start + PIECE]
+            stored = [entry for entry in part if entry.row not in fresh]
+            pieces = (reading or self._reading).messages(stored, chunk=PIECE)
+            read = [each async for piece in pieces for each in piece]
+            weight = sum(map(len, read)) + len(part) * EVENT_BYTES
+            await self._services.workers.run(weight, _add, hashed, part, fresh, read)
 
     async def _request_seq(self, session_id: str, step_seq: int) -> int:
         """Return the seq after which a step's request is built."""
@@ -186,6 +184,19 @@ class Requests:
                 version -= 1  # a fact carries the next_seq at its time
             return None
         return None
+
+
+def _add(
+    hashed: RequestHash,
+    entries: Sequence[Live],
+    fresh: Mapping[RowRef, bytes],
+    read: Iterable[bytes],
+) -> None:
+    """Add entries to a hash: those not stored yet as given, the others as read."""
+    stored = iter(read)
+    for entry in entries:
+        known = fresh.get(entry.row)
+        hashed.add(encoded_folded(next(stored)) if known is None else known)
 
 
 def encoded_folded(encoded: bytes) -> bytes:

@@ -9,7 +9,7 @@ from foldlog.application import decisions
 from foldlog.application.bodies import Bodies
 from foldlog.application.domain import Answered, Session
 from foldlog.application.feed import Feed
-from foldlog.application.fold import Fold, RowRef
+from foldlog.application.fold import Fold, Live
 from foldlog.application.lane import Decided, Lane, Services, Write
 from foldlog.application.lanes import Lanes
 from foldlog.application.rows import Row
@@ -41,7 +41,6 @@ class Retention:
 
     async def snapshot(self, session_id: str, request_id: str) -> tuple[int, int, int]:
         """Drop history and return (dropped count, whole_from_seq, next_seq)."""
-        self._writing.judge_session_id(session_id)
         request = self._writing.request(request_id, b"snapshot")
 
         hidden: list[Row] = []
@@ -50,9 +49,9 @@ class Retention:
             head = await lane.refresh()
             decisions.require_session(head, session_id)
             fold = (await lane.current_fold()).sound()
-            live = frozenset(entry.row for entry in fold.surface)
-            hidden[:] = await self._services.readers.run(self._hidden, head, live)
-            return max(whole_from(fold), head.whole_from_seq)
+            live, whole_from_seq = tuple(fold.surface), whole_from(fold)
+            hidden[:] = await self._services.readers.run(self._hidden, head.copy(), live)
+            return max(whole_from_seq, head.whole_from_seq)
 
         def decide(head: Session, whole_from_seq: int) -> Decided:
             decisions.require_session(head, session_id)
@@ -91,8 +90,9 @@ class Retention:
         forks = await self._services.readers.run(index.forks_reading, aggregate_id)
         return max((to_version for _, _, to_version in forks), default=0)
 
-    def _hidden(self, head: Session, live: frozenset[RowRef]) -> list[Row]:
+    def _hidden(self, head: Session, surface: Sequence[Live]) -> list[Row]:
         """Return the rows of a session's own surface events that do not count and have bodies."""
+        live = frozenset(entry.row for entry in surface)
         rows = self._services.history.reader.rows(head.id, 0, head.version)
         return [
             row

@@ -9,12 +9,13 @@ from foldlog.application import decisions
 from foldlog.application.asking import Asked, as_events, asked_of, content_of
 from foldlog.application.bodies import Bodies, folded
 from foldlog.application.decisions import Guard, Placing
-from foldlog.application.domain import Answered, RowSpec, Session, build
-from foldlog.application.fold import EventRef, Passed, RowRef
+from foldlog.application.domain import Answered, RequestKey, RowSpec, Session, build
+from foldlog.application.fold import EventRef, Fold, Passed, RowRef
 from foldlog.application.headers import Headers, InForce, header_body, owed
-from foldlog.application.incoming import Incoming, require_size
+from foldlog.application.incoming import Incoming, require_size, weight_of
 from foldlog.application.lane import Decided, Lane, Services, Write
 from foldlog.application.marks import Marks
+from foldlog.application.readers import EVENT_BYTES
 from foldlog.application.reading import Reading
 from foldlog.application.requests import Built, Requests, State
 from foldlog.application.texts import cut_headers
@@ -78,9 +79,9 @@ class Steps:
 
     async def begin(self, request: RawBeginStepRequest) -> Begun:
         """Append a step_start, what enters with it and a header if owed; return the request."""
-        self._writing.judge_session_id(request.session_id)
-        asked = asked_of(request, self._headers, self._limits)
-        key = self._writing.request(request.request_id, b"begin_step", content_of(request))
+        weight = request.ByteSize() + len(request.events) * EVENT_BYTES
+        workers = self._services.workers
+        asked, key = await workers.run(weight, self._asked, request)
         guard = Guard(
             request.expected_next_seq if request.HasField("expected_next_seq") else None,
             request.writer_epoch if request.HasField("writer_epoch") else None,
@@ -107,18 +108,24 @@ class Steps:
             return await self._replayed(lane, answered, asked)
 
         attached = self._services.objects.preparing(asked.events, prepare)
-        begun: Begun = await self._writing.write(
-            asked.session_id, Write(key, decide, replay, attached)
-        )
+        write = Write(key, decide, replay, attached, weight)
+        begun: Begun = await self._writing.write(asked.session_id, write)
         if prepared:
-            self._remember(prepared[0], written)
+            await self._remember(prepared[0], written, weight)
         return begun
+
+    def _asked(self, request: RawBeginStepRequest) -> tuple[Asked, RequestKey]:
+        asked = asked_of(request, self._headers, self._limits)
+        content = content_of(request)
+        return asked, self._writing.request(request.request_id, b"begin_step", content)
 
     async def _prepared(self, lane: Lane, asked: Asked) -> Prepared:
         """Place a step on the lane's head and build its request, while the head stands still."""
         while True:
             in_force = await self._headers.in_force(lane)
-            reason, batch = self._batch(lane.head, in_force, asked)
+            weight = 0 if asked.header is None else asked.header.ByteSize()
+            given = lane.head.copy(), in_force, asked
+            reason, batch = await self._services.workers.run(weight, self._batch, *given)
             ground = await ground_of(lane, batch)
             if lane.head.version != in_force.version:
                 continue  # another process wrote meanwhile
@@ -134,31 +141,15 @@ class Steps:
         batch: Sequence[Incoming],
         reason: HeaderReason | None,
     ) -> Prepared:
-        head, fold, previous = lane.head, ground.fold.sound(), ground.fold.step
-        placing = Placing(head, fold, False, ground.originals)
-        cut, contents = cut_headers(batch)
-        specs = _placed_rows(placing, cut)
-        after = fold.copy()
-        for passed in placing.passed:
-            after.take(passed)
-        header = _latest_header(batch) or in_force.header
-        if after.header is None or header is None:
-            raise HeaderMissingError(session_id=head.session_id)
-        state = State(
-            after.header,
-            header,
-            tuple(after.surface),
-            after.digest(),
-            head.next_seq + len(batch),
-        )
-        new = {
-            passed.row: _encoded(event)
-            for passed, event in zip(placing.passed, batch, strict=True)
-            if event.message is not None
-        }
-        for content in contents:
+        head, previous = lane.head.copy(), ground.fold.step
+        after = ground.fold.sound().copy()
+        weight = weight_of(batch, len(after.surface))
+        workers = self._services.workers
+        placed = await workers.run(weight, _placed, head, ground, after, batch, in_force.header)
+        for content in placed.contents:
             await self._services.objects.put_bytes(content)
-        hashed, extends = await self._hashed(lane, previous, state, new)
+        state, specs, passed = placed.state, placed.specs, placed.passed
+        hashed, extends = await self._hashed(lane, previous, state, placed.new)
         specs[0].envelope.request_mark.CopyFrom(
             RequestMark(
                 next_seq=state.next_seq,
@@ -168,7 +159,7 @@ class Steps:
             )
         )
         version = in_force.version
-        return Prepared(lane, version, specs, placing.passed, reason, state, hashed, extends)
+        return Prepared(lane, version, specs, passed, reason, state, hashed, extends)
 
     def _batch(
         self, head: Session, in_force: InForce, asked: Asked
@@ -206,13 +197,13 @@ class Steps:
         built = Built(step.state, step.hashed.digest, self._reading, step_seq)
         return Begun(step_seq, step.reason, built, step.extends_previous)
 
-    def _remember(self, step: Prepared, written: Sequence[Envelope]) -> None:
+    async def _remember(self, step: Prepared, written: Sequence[Envelope], weight: int) -> None:
         """Keep what the next step and the answer need, now that the rows are stored."""
         self._marks.keep(step.lane.id, step.passed[0].row, written[0].request_mark)
         self._requests.hashes.keep(step.lane, step.state, step.hashed)
-        for passed, envelope in zip(step.passed, written, strict=True):
-            if envelope.type in SURFACE_TYPES:
-                self._bodies.keep(passed.row, folded(envelope))
+        found = await self._services.workers.run(weight, _bodies_of, step.passed, written)
+        for row, encoded in found:
+            self._bodies.keep(row, encoded)
 
     async def _replayed(self, lane: Lane, answered: Answered, asked: Asked) -> Begun:
         """Make the first answer again from what is stored."""
@@ -227,6 +218,55 @@ class Steps:
         seq = rows[0].envelope.seq
         built = Built(state, mark.encoding_sha256, self._reading, seq)
         return Begun(seq, reason, built, mark.extends_previous)
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A step's events where they stand, and the state after them.
+
+    `contents` are the texts that its headers lack, `new` what its messages add to the request.
+    """
+
+    specs: list[RowSpec]
+    passed: list[Passed]
+    contents: list[bytes]
+    state: State
+    new: dict[RowRef, bytes]
+
+
+def _placed(
+    head: Session,
+    ground: Ground,
+    after: Fold,
+    batch: Sequence[Incoming],
+    header: RequestHeader | None,
+) -> _Placed:
+    """Place a step on a head; `after`, the fold at it, takes it in. Nothing given is shared."""
+    placing = Placing(head, ground.surface, False, ground.originals)
+    cut, contents = cut_headers(batch)
+    specs = _placed_rows(placing, cut)
+    for passed in placing.passed:
+        after.take(passed)
+    header = _latest_header(batch) or header
+    if after.header is None or header is None:
+        raise HeaderMissingError(session_id=head.session_id)
+    next_seq = head.next_seq + len(batch)
+    state = State(after.header, header, tuple(after.surface), after.digest(), next_seq)
+    new = {
+        passed.row: _encoded(event)
+        for passed, event in zip(placing.passed, batch, strict=True)
+        if event.message is not None
+    }
+    return _Placed(specs, placing.passed, contents, state, new)
+
+
+def _bodies_of(passed: Sequence[Passed], written: Sequence[Envelope]) -> list[tuple[RowRef, bytes]]:
+    """Return the messages of a step as the wire wants them, by their rows."""
+    return [
+        (each.row, folded(envelope))
+        for each, envelope in zip(passed, written, strict=True)
+        if envelope.type in SURFACE_TYPES
+    ]
 
 
 def _placed_rows(placing: Placing, batch: Sequence[Incoming]) -> list[RowSpec]:

@@ -20,7 +20,7 @@ from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import Lanes
 from foldlog.application.ledger import CallLedger
 from foldlog.application.ranges import Ranges
-from foldlog.application.readers import Readers
+from foldlog.application.readers import Readers, Workers
 from foldlog.application.reading import Reading
 from foldlog.application.records import Records
 from foldlog.application.recovery import Recovery
@@ -49,6 +49,7 @@ class Shared:
     settings: Settings
     readers: Readers
     object_threads: Readers
+    workers: Workers
     committer: Committer
     lanes: Lanes
     feed: Feed
@@ -76,6 +77,7 @@ class Tenant:
             store,
             History(store, reader),
             shared.readers,
+            shared.workers,
             shared.committer,
             shared.on_stored,
             shared.lanes.note_fold_wanted,
@@ -92,7 +94,7 @@ class Tenant:
         self.reading = Reading(services, lanes, self._bodies, limits, name)
         self.chains = Chains(services, lanes, limits.session_id_bytes, name)
         self.writing = Writing(services, lanes, limits, name)
-        self.checking = Checking(self.reading, self.settings.check_mode)
+        self.checking = Checking(self.reading, shared.workers, self.settings.check_mode)
         self.retention = Retention(services, lanes, feed, self._bodies, self.writing, name)
         self.watching = Watching(services, lanes, feed, self.reading, name)
         self.collecting = Collecting(
@@ -108,7 +110,7 @@ class Tenant:
         services, lanes, name = self.services, self.lanes, self.name
         reading, writing, limits = self.reading, self.writing, self.settings.limits
         header_cache = HeaderCache(reading, self._shared.headers)
-        self.headers = Headers(header_cache, writing, limits)
+        self.headers = Headers(header_cache, writing, self._shared.workers, limits)
         self.requests = Requests(services, lanes, reading, header_cache, name)
         self.steps = Steps(
             services, reading, writing, self._bodies, self.headers, self.requests, limits

@@ -169,34 +169,36 @@ class Transfer:
         batches: AsyncIterator[Sequence[RawEvent]],
     ) -> tuple[int, int]:
         """Put events under their seqs and return (count, next_seq)."""
-        self._writing.judge_session_id(session_id)
-        spool = Spool(self._limits, self._services.history.reader.texts.put)
-        try:
-            content = await self._spool(spool, batches)
-            request = self._writing.request(request_id, b"restore", content)
-
-            def check(head: Session) -> None:
-                decisions.require_session(head, session_id)
-                decisions.require_guard(head, guard)
-                spool.require_attachments()
-                if spool.first_seq < head.next_seq:
-                    raise SeqBehindHeadError(seq=spool.first_seq, next_seq=head.next_seq)
-
-            def specs(head: Session, fold: Fold, base: Session) -> Iterator[RowSpec]:
-                if spool.begins_with_request:
-                    yield RowSpec(Session.Restored, b"")
-                rehearsal = self._rehearsal(spool, fold, base)
-                for spooled in spool:
-                    yield _spec(head, spooled, rehearsal)
-                rehearsal.require_whole()
-
-            row_count = spool.count + spool.begins_with_request
-            write = self._bulk_write(request, row_count, check, specs)
-            with self._lanes.use(self._tenant, session_id) as lane:
-                await lane.write(write)
+        with self._lanes.use(self._tenant, session_id) as lane:
+            spool = Spool(self._limits, self._services.history.reader.texts.put)
+            try:
+                content = await self._spool(spool, batches)
+                request = self._writing.request(request_id, b"restore", content)
+                await lane.write(self._restore_write(session_id, request, guard, spool))
                 return spool.count, spool.last_seq + 1
-        finally:
-            spool.close()
+            finally:
+                spool.close()
+
+    def _restore_write(
+        self, session_id: str, request: RequestKey, guard: Guard, spool: Spool
+    ) -> Write:
+        def check(head: Session) -> None:
+            decisions.require_session(head, session_id)
+            decisions.require_guard(head, guard)
+            spool.require_attachments()
+            if spool.first_seq < head.next_seq:
+                raise SeqBehindHeadError(seq=spool.first_seq, next_seq=head.next_seq)
+
+        def specs(head: Session, fold: Fold, base: Session) -> Iterator[RowSpec]:
+            if spool.begins_with_request:
+                yield RowSpec(Session.Restored, b"")
+            rehearsal = self._rehearsal(spool, fold, base)
+            for spooled in spool:
+                yield _spec(head, spooled, rehearsal)
+            rehearsal.require_whole()
+
+        row_count = spool.count + spool.begins_with_request
+        return self._bulk_write(request, row_count, check, specs)
 
     async def _spool(self, spool: Spool, batches: AsyncIterator[Sequence[RawEvent]]) -> bytes:
         digest = _Content()
@@ -278,12 +280,9 @@ class Transfer:
         walk = self._reading.walk_from(spans, 0)
         rest = _lines(walk, AttachmentsOut(self._services.objects) if with_attachments else None)
         while lines := await self._services.readers.run(_some, rest):
-            count += sum(is_event for is_event, _ in lines)
-            for _, each in lines:
-                piece += each
-                if len(piece) >= PIECE_BYTES:
-                    yield piece
-                    piece = b""
+            count += lines.events
+            yield piece + lines.data
+            piece = b""
         yield piece + exporting.end_line(count, next_seq)
 
     async def import_file(
@@ -303,7 +302,6 @@ class Transfer:
             await self._services.readers.run(file.finish)
             await file.spool.judge_attachments(objects)
             name = session_id or file.session_id
-            self._writing.judge_session_id(name)
             assert file.header is not None
             labels = file.header.get("labels", {})
             metadata_json = file.header.get("metadata_json", "")
@@ -382,7 +380,7 @@ def _spec(head: Session, spooled: Spooled, rehearsal: Rehearsal) -> RowSpec:
     envelope = Envelope(dropped=event.dropped)
     if event.HasField("replace"):
         envelope.replace.start, envelope.replace.stop = event.replace.start, event.replace.stop
-        envelope.replace.shadowed_seqs.extend(e.seq for e in shadowed[:SHADOWED_AT_MOST])
+        envelope.replace.shadowed_seqs.extend(each.seq for each in shadowed[:SHADOWED_AT_MOST])
     if spooled.type == EventType.REWIND:
         envelope.turns.CopyFrom(turns_to(fold.turns))
     if event.HasField("request_next_seq"):
@@ -418,15 +416,24 @@ def _lines(
         yield True, exporting.event_line(envelope)
 
 
-def _some(lines: Iterator[tuple[bool, bytes]]) -> list[tuple[bool, bytes]]:
-    some: list[tuple[bool, bytes]] = []
-    size = 0
-    for each in lines:
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """Some lines of a file, and how many of them are events'."""
+
+    data: bytes
+    events: int
+
+
+def _some(lines: Iterator[tuple[bool, bytes]]) -> _Lines | None:
+    """Return the next lines; None after the last."""
+    some: list[bytes] = []
+    size = events = 0
+    for is_event, each in lines:
         some.append(each)
-        size += len(each[1])
+        size, events = size + len(each), events + is_event
         if size >= PIECE_BYTES:
             break
-    return some
+    return _Lines(b"".join(some), events) if some else None
 
 
 class _Content:

@@ -9,21 +9,23 @@ from uuid import UUID
 
 from foldlog.application.decisions import Placing
 from foldlog.application.domain import Session
-from foldlog.application.fold import Fold, RowRef
-from foldlog.application.incoming import Incoming
+from foldlog.application.fold import Fold, Live, RowRef
+from foldlog.application.incoming import Incoming, weight_of
 from foldlog.application.lane import Lane
 from foldlog.application.rows import RowReader
 from foldlog.codec import message_from_proto
 from foldlog.core.errors import FoldlogError
+from foldlog.core.surface import Surface
 from foldlog.core.trim import Said
 from foldlog.v1.event_pb2 import EventBody
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A fold, and the messages of stored results that a batch trims."""
+    """A fold, its surface as it is now, and the messages of stored results that a batch trims."""
 
     fold: Fold
+    surface: Surface[Live]
     originals: Mapping[RowRef, Said] = field(default_factory=dict)
 
 
@@ -31,19 +33,18 @@ async def ground_of(lane: Lane, batch: Sequence[Incoming]) -> Ground:
     """Return what the batch is judged on, all of one moment: nothing of the lane is in flight."""
     while True:
         fold, version = await lane.current_fold(), lane.head.version
-        wanted = _trimmed_rows(lane.head, fold, batch)
-        if not wanted:
-            return Ground(fold)
-        services = lane.services
+        if not any(event.trim for event in batch):
+            return Ground(fold, fold.surface.copy())
+        services, head, surface = lane.services, lane.head.copy(), fold.surface.copy()
+        weight = weight_of(batch, len(surface))
+        wanted = await services.workers.run(weight, _trimmed_rows, head, surface, batch)
         originals = await services.readers.run(_said, services.history.reader, wanted)
-        if lane.head.version == version:  # else another process wrote while rows were read
-            return Ground(fold, originals)
+        if lane.head.version == version:  # else another process wrote meanwhile
+            return Ground(fold, fold.surface.copy(), originals)
 
 
-def _trimmed_rows(head: Session, fold: Fold, batch: Sequence[Incoming]) -> list[RowRef]:
-    if not any(event.trim for event in batch):
-        return []
-    placing = Placing(head, fold, require_balanced=False, originals=None)
+def _trimmed_rows(head: Session, surface: Surface[Live], batch: Sequence[Incoming]) -> list[RowRef]:
+    placing = Placing(head, surface, require_balanced=False, originals=None)
     with suppress(FoldlogError):  # the decision says so, after what comes before it
         for index, event in enumerate(batch):
             placing.place(index, event)

@@ -11,26 +11,22 @@ from uuid import uuid4
 from eventsourcing.persistence import StoredEvent
 
 from foldlog.application import decisions
-from foldlog.application.decisions import Appended, Call, Cut, Guard, Origins
+from foldlog.application.decisions import Appended, Call, Cut, Guard, Origins, cut_of
 from foldlog.application.domain import Answered, RequestKey, Segment, Session, turns_from
 from foldlog.application.fold import Fold
 from foldlog.application.history import spans_of
 from foldlog.application.identity import client_key, derived_session_id, server_key
-from foldlog.application.incoming import Incoming, content_digest, require_size
+from foldlog.application.incoming import Incoming, content_digest, require_size, weight_of
 from foldlog.application.lane import Decided, Lane, Services, Write
 from foldlog.application.lanes import Lanes
 from foldlog.application.mapper import domain_event
+from foldlog.application.readers import ENTRY_BYTES
 from foldlog.application.rows import Row
 from foldlog.application.seal import GENESIS
-from foldlog.application.texts import cut_headers
 from foldlog.application.trimming import Ground, ground_of
 from foldlog.core.canonical import check_free_json
 from foldlog.core.errors import HistoryDroppedError
-from foldlog.core.validation import (
-    validate_labels,
-    validate_request_id,
-    validate_session_id,
-)
+from foldlog.core.validation import validate_labels, validate_request_id
 from foldlog.internal.v1.storage_pb2 import StoredFact
 from foldlog.settings import Limits
 
@@ -54,10 +50,6 @@ class Writing:
         validate_request_id(request_id, self._limits.request_id_bytes)
         key = client_key(request_id) if request_id else server_key(uuid4().hex)
         return RequestKey(key, content_digest(content))
-
-    def judge_session_id(self, session_id: str) -> None:
-        """Raise InvalidFieldError or TooLargeError unless the id may name a session."""
-        validate_session_id(session_id, self._limits.session_id_bytes)
 
     def judge_description(self, labels: Mapping[str, str], metadata_json: str) -> None:
         """Raise InvalidFieldError or TooLargeError unless labels and metadata may be kept."""
@@ -84,7 +76,6 @@ class Writing:
         """Create a session and return its head."""
         request = self.request(request_id, *_described("create", labels, metadata_json))
         session_id = session_id or derived_session_id(self._tenant, "", request.key)
-        self.judge_session_id(session_id)
         self.judge_description(labels, metadata_json)
 
         def decide(head: Session, _: object) -> Decided:
@@ -107,7 +98,6 @@ class Writing:
         given = metadata_json if metadata_json is not None else "\0"
         content = _described("update", set_labels, given)
         request = self.request(request_id, *content, *(name.encode() for name in remove_labels))
-        self.judge_session_id(session_id)
         self.judge_description(set_labels, metadata_json or "")
 
         def change(labels: Mapping[str, str]) -> Mapping[str, str]:
@@ -134,7 +124,6 @@ class Writing:
     async def delete(self, session_id: str, request_id: str) -> int:
         """Delete a session and return the seq its next event would have taken."""
         request = self.request(request_id, b"delete")
-        self.judge_session_id(session_id)
 
         def decide(head: Session, _: object) -> Decided:
             return decisions.delete(head, self.call(request), session_id)
@@ -149,7 +138,6 @@ class Writing:
         request = self.request(
             request_id, b"open_writer", str(expected_epoch).encode(), owner.encode()
         )
-        self.judge_session_id(session_id)
         require_size("owner", len(owner.encode()), self._limits.label_bytes)
 
         def decide(head: Session, _: object) -> Decided:
@@ -169,7 +157,6 @@ class Writing:
     async def close_writer(self, session_id: str, request_id: str, epoch: int) -> int:
         """End a writer epoch and return next_seq."""
         request = self.request(request_id, b"close_writer", str(epoch).encode())
-        self.judge_session_id(session_id)
 
         def decide(head: Session, _: object) -> Decided:
             return decisions.close_writer(head, self.call(request), session_id, epoch)
@@ -189,18 +176,19 @@ class Writing:
         session_id: str,
         request: RequestKey,
         batch: Sequence[Incoming],
+        contents: Sequence[bytes],
         guard: Guard,
         *,
         require_balanced: bool = False,
         validate_only: bool = False,
     ) -> Write:
-        """Return the write that appends a batch."""
-        self.judge_session_id(session_id)
+        """Return the write that appends a batch; `contents` are the texts that its headers lack."""
         needs_fold = any(event.replace is not None for event in batch)
-        batch, contents = cut_headers(batch)
 
         async def ground(lane: Lane) -> Ground:
-            return await ground_of(lane, batch)
+            found = await ground_of(lane, batch)
+            write.weight_bytes = weight_of(batch, len(found.surface))
+            return found
 
         def decide(head: Session, ground: Ground | None) -> Decided:
             return decisions.append(
@@ -209,7 +197,7 @@ class Writing:
                 session_id,
                 batch,
                 guard,
-                ground.fold if ground else None,
+                ground.surface if ground else None,
                 originals=ground.originals if ground else {},
                 require_balanced=require_balanced,
                 validate_only=validate_only,
@@ -223,7 +211,8 @@ class Writing:
         prepare = objects.preparing(batch, ground if needs_fold else None)
         if contents and not validate_only:
             prepare = objects.keeping(contents, prepare)
-        return Write(request, decide, replay, prepare)
+        write = Write(request, decide, replay, prepare, weight_of(batch))
+        return write
 
     async def rewind(
         self,
@@ -235,17 +224,19 @@ class Writing:
     ) -> tuple[int, int, Cut]:
         """Rewind and return (seq of the rewind, next_seq, what is open)."""
         request = self.request(request_id, b"rewind", str(to_seq).encode())
-        self.judge_session_id(session_id)
 
-        async def prepare(lane: Lane) -> Fold:
+        async def prepare(lane: Lane) -> tuple[Fold, Cut]:
             head = await lane.refresh()
             decisions.require_session(head, session_id)
-            return (await self._fold_at(lane, to_seq, "to_seq")).copy()
+            target = (await self._fold_at(lane, to_seq, "to_seq")).copy()
+            return target, await self._cut_of(target)
 
-        def decide(head: Session, target: Fold) -> Decided:
+        def decide(head: Session, found: tuple[Fold, Cut]) -> Decided:
+            target, cut = found
             if require_closed_turn:
                 decisions.require_closed_turn(target.turns)
-            return decisions.rewind(head, self.call(request), session_id, to_seq, guard, target)
+            call = self.call(request)
+            return decisions.rewind(head, call, session_id, to_seq, guard, target, cut)
 
         async def replay(lane: Lane, answered: Answered) -> tuple[int, int, Cut]:
             (row,) = await self.answered_rows(lane, answered)
@@ -272,8 +263,6 @@ class Writing:
         content = _described("fork", labels, metadata_json)
         request = self.request(request_id, *content, session_id.encode(), str(at_seq).encode())
         child_id = child_id or derived_session_id(self._tenant, session_id, request.key)
-        self.judge_session_id(session_id)
-        self.judge_session_id(child_id)
         self.judge_description(labels, metadata_json)
 
         async def prepare(_: Lane) -> Origins:
@@ -309,7 +298,7 @@ class Writing:
             seq = head.next_seq - 1 if at_seq is None else at_seq
             decisions.require_seq(head, seq, "at_seq")
             fold = await parent.fold_at(head, seq)
-            turns, cut = fold.turns, decisions.cut_of(fold)
+            turns, cut = fold.turns, await self._cut_of(fold)
             reader = self._services.history.reader
             spans = spans_of(head)
             if seq != head.next_seq - 1:
@@ -326,6 +315,12 @@ class Writing:
                 head.drop_versions,
                 cut,
             )
+
+    async def _cut_of(self, fold: Fold) -> Cut:
+        """Return what is open at a fold as it is now."""
+        entries = tuple(fold.surface)
+        weight = len(entries) * ENTRY_BYTES
+        return await self._services.workers.run(weight, cut_of, fold.turns, entries)
 
     def _chain_at(self, spans: Sequence[Segment]) -> bytes:
         if not spans:

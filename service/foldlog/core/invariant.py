@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TypeVar
 
 from foldlog.core.canonical import canonical
 from foldlog.core.header import Header, differing_fields
@@ -15,13 +14,8 @@ from foldlog.core.pairing import CallsSoFar, open_calls
 
 MAX_SKETCHES = 5
 PREVIEW_LENGTH = 120
-STEP = 250
 
 _SYSTEM = int(Role.SYSTEM)
-
-T = TypeVar("T")
-# What is worked off in steps: yields now and then, returns its result.
-Steps = Generator[None, None, T]
 
 
 class ViolationKind(IntEnum):
@@ -167,39 +161,13 @@ def check(
     `header` is the request's, None if it sent none; `fold_seqs` has the seq of each folded message.
     Odd input is a violation, never an error.
     """
-    steps = check_steps(
-        request,
-        fold,
-        logged_header=logged_header,
-        header=header,
-        options=options,
-        fold_seqs=fold_seqs,
-    )
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            violation: Violation | None = end.value
-            return violation
-
-
-def check_steps(
-    request: Sequence[Message],
-    fold: Sequence[Message],
-    *,
-    logged_header: Header | None = None,
-    header: Header | None = None,
-    options: CheckOptions = NO_OPTIONS,
-    fold_seqs: Sequence[int] | None = None,
-) -> Steps[Violation | None]:
-    """Do what check does, yielding every STEP messages so that others get a turn."""
     judged = _Check(request, fold, options, fold_seqs)
     return (
-        (yield from judged.difference())
-        or (yield from judged.orphan())
+        judged.difference()
+        or judged.orphan()
         or judged.header_mismatch(logged_header, header)
         or judged.unanswered_call()
-        or (yield from judged.other_bytes(logged_header, header))
+        or judged.other_bytes(logged_header, header)
     )
 
 
@@ -223,15 +191,15 @@ class _Check:
         self._options = options
         self._by_value = replace(options, byte_exact=False)
 
-    def difference(self) -> Steps[Violation | None]:
+    def difference(self) -> Violation | None:
         """Judge the lists against each other."""
-        index = yield from self._first_difference(self._by_value)
+        index = self._first_difference(self._by_value)
         if index is None:
             return None
         # What stands before the index is equal in pairs and takes nothing from either multiset.
         numbers: dict[Hashable, int] = {}
-        sent = yield from self._numbered(self._request[index:], numbers)
-        logged = yield from self._numbered(self._fold[index:], numbers)
+        sent = self._numbered(self._request[index:], numbers)
+        logged = self._numbered(self._fold[index:], numbers)
         missing = _surplus(self._fold[index:], logged, sent)
         extra = _surplus(self._request[index:], sent, logged)
         kind = ViolationKind.ORDER
@@ -241,32 +209,22 @@ class _Check:
             kind = ViolationKind.EXTRA_MESSAGE
         return replace(self._violation(kind, index), extra=extra, missing=missing)
 
-    def _first_difference(self, options: CheckOptions) -> Steps[int | None]:
+    def _first_difference(self, options: CheckOptions) -> int | None:
         request, fold = self._request, self._fold
         for index, (sent, logged) in enumerate(zip(request, fold, strict=False)):
-            if index % STEP == STEP - 1:
-                yield
             if sent is not logged and not messages_equal(sent, logged, options):
                 return index
         return None if len(request) == len(fold) else min(len(request), len(fold))
 
-    def _numbered(
-        self, messages: Sequence[Message], numbers: dict[Hashable, int]
-    ) -> Steps[list[int]]:
+    def _numbered(self, messages: Sequence[Message], numbers: dict[Hashable, int]) -> list[int]:
         """Return a number for each message: equal messages, equal numbers."""
-        made = []
-        for index, message in enumerate(messages):
-            if index % STEP == STEP - 1:
-                yield
-            made.append(numbers.setdefault(equality_key(message, self._by_value), len(numbers)))
-        return made
+        keys = (equality_key(message, self._by_value) for message in messages)
+        return [numbers.setdefault(key, len(numbers)) for key in keys]
 
-    def orphan(self) -> Steps[Violation | None]:
+    def orphan(self) -> Violation | None:
         """Judge the first result of a call that does not precede it."""
         so_far = CallsSoFar()
         for index, message in enumerate(self._request):
-            if index % STEP == STEP - 1:
-                yield
             if so_far.is_orphaned_by_now(message):
                 kind = ViolationKind.ORPHANED_TOOL_RESULT
                 return replace(self._violation(kind, index), tool_call_id=message.tool_call_id)
@@ -293,11 +251,11 @@ class _Check:
             return replace(self._violation(kind, index), tool_call_id=call_id)
         return None
 
-    def other_bytes(self, logged: Header | None, sent: Header | None) -> Steps[Violation | None]:
+    def other_bytes(self, logged: Header | None, sent: Header | None) -> Violation | None:
         """Judge what is the same JSON in other bytes, if asked to."""
         if not self._options.byte_exact:
             return None
-        index = yield from self._first_difference(self._options)
+        index = self._first_difference(self._options)
         if index is not None:
             return self._violation(ViolationKind.BYTES_DIFFER, index)
         fields = differing_fields(logged, sent, byte_exact=True) if sent is not None else ()

@@ -23,7 +23,7 @@ def nearest_range(
     """Return the range nearest to the asked one that can be replaced, or None if there is none.
 
     A range can be replaced if a message that neither calls nor answers could take its place and
-    leave no result without its call and no call without its result, as `unpaired_by` judges, and
+    leave no result without its call and no call without its result, as Mentions judge, and
     if it covers nothing of an open turn: the turn goes on, so that whatever is covered of it would
     be split from what follows. `open_turn_at` is the index of the first entry of an open turn.
 

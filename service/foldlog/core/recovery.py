@@ -198,13 +198,13 @@ class _Walk:
     _dispatching_turns: set[int | None] = field(default_factory=set)
     _named: dict[str, list[Trace]] = field(default_factory=dict)
     _answered: dict[str, list[int]] = field(default_factory=dict)
-    _calls: dict[int, tuple[ToolCall, ...]] = field(default_factory=dict)
+    _names: dict[int, dict[str | None, str | None]] = field(default_factory=dict)
 
     def take(self, trace: Trace) -> None:
         """Take in the next event."""
         match trace.type:
             case EventType.ASSISTANT_MESSAGE:
-                self._calls[trace.seq] = trace.calls
+                self._names[trace.seq] = {call.id: call.name for call in reversed(trace.calls)}
             case EventType.TOOL_RESULT if trace.call_id is not None:
                 self._answered.setdefault(trace.call_id, []).append(trace.seq)
             case EventType.TOOL_CALL:
@@ -258,8 +258,7 @@ class _Walk:
 
     def owed(self, entry: Entry, call_id: str) -> OwedCall:
         """Return a call that is owed a result, with its risk."""
-        calls = self._calls.get(entry.seq, ())
-        name = next((call.name for call in calls if call.id == call_id), None)
+        name = self._names.get(entry.seq, {}).get(call_id)
         named = self._named_since(entry, call_id)
         keys = [each.idempotency_key for each in named if each.idempotency_key is not None]
         risk = CallRisk.OUTCOME_UNKNOWN if named else self._risk_where_it_stands(entry)

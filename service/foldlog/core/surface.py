@@ -39,11 +39,12 @@ def surface_by_definition(active: Sequence[Record]) -> list[Record]:
 class Surface(Generic[E]):
     """A mutable sequence of entries, sorted by (position, seq)."""
 
-    __slots__ = ("_entries", "_keys")
+    __slots__ = ("_entries", "_keys", "_moved")
 
     def __init__(self, entries: Iterable[E] = ()) -> None:
         self._entries = list(entries)
         self._keys = [(e.position, e.seq) for e in self._entries]
+        self._moved = {seq: position for position, seq in self._keys if position != seq}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -64,6 +65,7 @@ class Surface(Generic[E]):
         twin: Surface[E] = Surface()
         twin._entries = self._entries.copy()
         twin._keys = self._keys.copy()
+        twin._moved = self._moved.copy()
         return twin
 
     def covered(self, start: int, stop: int) -> slice:
@@ -76,7 +78,13 @@ class Surface(Generic[E]):
         index = bisect_right(self._keys, key)
         self._keys.insert(index, key)
         self._entries.insert(index, entry)
+        self._note_moved(entry)
         return index
+
+    def _note_moved(self, entry: E) -> None:
+        """Remember where an entry stands that does not stand at its seq."""
+        if entry.position != entry.seq:
+            self._moved[entry.seq] = entry.position
 
     def replace(self, entry: E, stop: int) -> tuple[int, list[E]]:
         """Shadow what stands in [entry.position, stop] and insert the entry there.
@@ -87,17 +95,16 @@ class Surface(Generic[E]):
         shadowed = self._entries[gone]
         self._entries[gone] = [entry]
         self._keys[gone] = [(entry.position, entry.seq)]
+        for each in shadowed:
+            self._moved.pop(each.seq, None)
+        self._note_moved(entry)
         return gone.start, shadowed
 
     def index_of(self, seq: int) -> int | None:
-        """Return the index of the live entry with this seq, or None.
-
-        O(log n) where it stands at its seq, else O(n).
-        """
-        index = bisect_left(self._keys, (seq, seq))
-        if index < len(self._keys) and self._keys[index][1] == seq:
-            return index
-        return next((i for i, e in enumerate(self._entries) if e.seq == seq), None)
+        """Return the index of the live entry with this seq, or None. O(log n)."""
+        key = self._moved.get(seq, seq), seq
+        index = bisect_left(self._keys, key)
+        return index if index < len(self._keys) and self._keys[index] == key else None
 
     def resolve(self, first_seq: int, last_seq: int) -> PositionRange:
         """Return the positions from one live entry to another, both ends in.

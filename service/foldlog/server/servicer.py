@@ -83,7 +83,6 @@ class Servicer:
 
     async def get_session(self, request: pb.GetSessionRequest) -> pb.GetSessionResponse:
         """Read a session's state."""
-        self._tenant.writing.judge_session_id(request.session_id)
         head = await self._tenant.reading.head(request.session_id)
         return pb.GetSessionResponse(session=encoding.session(head))
 
@@ -140,7 +139,7 @@ class Servicer:
 
     async def append_events(self, request: raw.RawAppendEventsRequest) -> pb.AppendEventsResponse:
         """Append a batch."""
-        write = write_of(self._tenant, request)
+        write = await write_of(self._tenant, request)
         answer = await self._tenant.writing.write(request.session_id, write)
         return encoding.appended(answer)
 

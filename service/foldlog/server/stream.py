@@ -8,10 +8,11 @@ from typing import Any
 
 from foldlog import observability
 from foldlog.application.decisions import Guard
-from foldlog.application.domain import Session
-from foldlog.application.incoming import incoming_events
+from foldlog.application.domain import RequestKey, Session
+from foldlog.application.incoming import Incoming, incoming_events, judge_batch_size
 from foldlog.application.lane import Decided, Lane, Write
 from foldlog.application.tenant import Tenant
+from foldlog.application.texts import cut_headers
 from foldlog.core.errors import (
     FoldlogError,
     InvalidFieldError,
@@ -34,20 +35,30 @@ def guard_of(request: RawAppendEventsRequest) -> Guard:
     )
 
 
-def write_of(tenant: Tenant, request: RawAppendEventsRequest) -> Write:
+async def write_of(tenant: Tenant, request: RawAppendEventsRequest) -> Write:
     """Return the write of a batch. Raises the errors that need no head."""
-    key = tenant.writing.request(
-        request.request_id, b"append", *(each.SerializeToString() for each in request.events)
-    )
-    batch = incoming_events(request.events, tenant.settings.limits)
+    weight = judge_batch_size(request.events, tenant.settings.limits)
+    workers = tenant.services.workers
+    key, batch, contents = await workers.run(weight, _judged, tenant, request)
     return tenant.writing.append_write(
         request.session_id,
         key,
         batch,
+        contents,
         guard_of(request),
         require_balanced=request.require_balanced,
         validate_only=request.validate_only,
     )
+
+
+def _judged(
+    tenant: Tenant, request: RawAppendEventsRequest
+) -> tuple[RequestKey, list[Incoming], list[bytes]]:
+    """Return a batch's key, its events, and the texts that its headers lack."""
+    key = tenant.writing.request(
+        request.request_id, b"append", *(each.SerializeToString() for each in request.events)
+    )
+    return key, *cut_headers(incoming_events(request.events, tenant.settings.limits))
 
 
 class AppendStream:
@@ -120,7 +131,7 @@ class AppendStream:
         stretch = self._stretch.get(session_id, 0)
         try:
             self._require_accepted(session_id, stretch)
-            write = write_of(self._tenant, batch)
+            write = await write_of(self._tenant, batch)
             with self._tenant.lanes.use(self._tenant.name, session_id) as lane:
                 await lane.opened()
                 self._guard(write, session_id, number, stretch)
