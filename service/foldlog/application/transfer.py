@@ -48,7 +48,6 @@ from foldlog.v1 import event_pb2 as pb
 CHUNK_ROWS = 500
 PIECE_BYTES = 256 * 1024
 ATTEMPTS = 5
-SHADOWED_AT_MOST = 100_000
 
 
 @dataclass(slots=True)
@@ -380,7 +379,7 @@ def _spec(head: Session, spooled: Spooled, rehearsal: Rehearsal) -> RowSpec:
     envelope = Envelope(dropped=event.dropped)
     if event.HasField("replace"):
         envelope.replace.start, envelope.replace.stop = event.replace.start, event.replace.stop
-        envelope.replace.shadowed_seqs.extend(each.seq for each in shadowed[:SHADOWED_AT_MOST])
+        envelope.replace.shadowed_seqs.extend(each.seq for each in shadowed)
     if spooled.type == EventType.REWIND:
         envelope.turns.CopyFrom(turns_to(fold.turns))
     if event.HasField("request_next_seq"):
