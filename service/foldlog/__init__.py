@@ -100,10 +100,12 @@ if TYPE_CHECKING:
         ReplaceResult,
         Restored,
         Rewound,
+        SessionHead,
         SessionInfo,
         StoredAttachment,
         Verification,
     )
+    from foldlog.core.anchor import Anchor
     from foldlog.core.change import ChangeKind
     from foldlog.core.event import EventType, PositionRange, ToolCallPhase
     from foldlog.core.header import Header, HeaderReason
@@ -219,10 +221,13 @@ _MODULES = {
         "ReplaceResult",
         "Restored",
         "Rewound",
+        "SessionHead",
+        "SessionHead",
         "SessionInfo",
         "StoredAttachment",
         "Verification",
     ),
+    "foldlog.core.anchor": ("Anchor",),
     "foldlog.core.change": ("ChangeKind",),
     "foldlog.core.event": (
         "EventType",
@@ -258,6 +263,7 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
+    "Anchor",
     "AppendStream",
     "Appendable",
     "Appended",
@@ -321,6 +327,7 @@ __all__ = [
     "SendLimits",
     "SentRequest",
     "Session",
+    "SessionHead",
     "SessionInfo",
     "Sketch",
     "Step",

@@ -78,6 +78,11 @@ class Settings:
         "Seconds for which an attachment that was put or asked for is not collected, named or not;"
         " to be longer than any write takes.",
     )
+    signing_key_file: str = _setting(
+        "",
+        "The file of the private key that heads are signed with, as `foldlog signing-key` makes it;"
+        " empty means that none are signed.",
+    )
     address_file: str = _setting(
         "", "A file to write the served address to, once it is served; empty means none."
     )

@@ -42,6 +42,7 @@ FEED_READS = {
     "places": queries.places(5_000, 1 << 62, 5_000),
     "placed": queries.placed([5_001, 5_900]),
     "changes": queries.changes(5_000, 1 << 62, 1_000),
+    "heads": queries.heads("default", 5_000, 1 << 62, 100),
     "the last notification": queries.last_notification(1 << 62),
 }
 LISTINGS = {

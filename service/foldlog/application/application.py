@@ -18,6 +18,7 @@ from foldlog.application.committer import Committer
 from foldlog.application.domain import Session
 from foldlog.application.feed import Feed
 from foldlog.application.headers import kept_headers
+from foldlog.application.heads import Signer
 from foldlog.application.identity import DEFAULT_TENANT
 from foldlog.application.lane import Lane
 from foldlog.application.lanes import Lanes
@@ -43,7 +44,7 @@ class SessionApplication(Application[UUID]):
     name = "foldlog"
     env: ClassVar[dict[str, str]] = {"AGGREGATE_CACHE_MAXSIZE": ""}
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(self, store: Store, settings: Settings, signer: Signer | None = None) -> None:
         self.store = store
         self.settings = settings
         super().__init__()
@@ -75,6 +76,7 @@ class SessionApplication(Application[UUID]):
             by_rows,
             kept_bodies(settings.body_cache_bytes),
             kept_headers(),
+            signer,
         )
 
     def tenant(self, name: str = DEFAULT_TENANT) -> Tenant:

@@ -15,6 +15,7 @@ from foldlog.application.domain import Session
 from foldlog.application.explaining import Explaining
 from foldlog.application.feed import Feed
 from foldlog.application.headers import HeaderCache, Headers, KeptHeaders
+from foldlog.application.heads import Heads, Signer
 from foldlog.application.history import History
 from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import Lanes
@@ -58,6 +59,7 @@ class Shared:
     by_rows: KeptByRows
     bodies: KeptBodies
     headers: KeptHeaders
+    signer: Signer | None
 
 
 class Tenant:
@@ -93,6 +95,7 @@ class Tenant:
         self._bodies = Bodies(reader, shared.bodies)
         self.reading = Reading(services, lanes, self._bodies, limits, name)
         self.chains = Chains(services, lanes, limits.session_id_bytes, name)
+        self.heads = Heads(services, shared.signer, limits.session_id_bytes, name)
         self.writing = Writing(services, lanes, limits, name)
         self.checking = Checking(self.reading, shared.workers, self.settings.check_mode)
         self.retention = Retention(services, lanes, feed, self._bodies, self.writing, name)

@@ -167,12 +167,17 @@ class Watching:
         if after_cursor:
             if from_now:
                 raise InvalidFieldError.of("from_now", "it excludes after_cursor")
-            if not (after_cursor.isascii() and after_cursor.isdecimal()) or len(after_cursor) > 18:
-                raise InvalidFieldError.of("after_cursor", "it is no cursor of this feed")
-            return int(after_cursor)
+            return place_of(after_cursor)
         if not from_now:
             return 0
         return await self._feed.newest()
+
+
+def place_of(cursor: str) -> int:
+    """Return the place in the feed that a cursor names: 0 for none. Raises InvalidFieldError."""
+    if cursor and not (cursor.isascii() and cursor.isdecimal() and len(cursor) <= 18):
+        raise InvalidFieldError.of("after_cursor", "it is no cursor of this feed")
+    return int(cursor or 0)
 
 
 def _take(items: Iterator[T], count: int) -> list[T]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from foldlog.cli import (
+    anchoring,
     attachments,
+    audit,
     diagnosis,
     proof,
     reading,
@@ -22,7 +25,7 @@ from foldlog.cli.options import Address, AsJson
 from foldlog.cli.outcome import Commands
 
 PANELS = {
-    "Run the service": (serving.serve, serving.migrate, diagnosis.doctor),
+    "Run the service": (serving.serve, serving.migrate, diagnosis.doctor, anchoring.signing_key),
     "Sessions": (
         sessions.sessions,
         sessions.create,
@@ -33,7 +36,7 @@ PANELS = {
     "Read": (reading.show, reading.tail, reading.diff),
     "Write": (writing.append, writing.replace, writing.rewind, writing.fork, writing.snapshot),
     "After a crash": (recovery.recover, recovery.unresolved),
-    "Prove": (proof.check, proof.verify, why.request, why.why),
+    "Prove": (proof.check, audit.verify, anchoring.anchor, why.request, why.why),
     "Move": (transfer.export, transfer.import_),
 }
 
@@ -68,11 +71,15 @@ def _hand_down(
         typer.echo(ctx.get_help())
         return
     given = {name: value for name, value in (("address", address), ("as_json", as_json)) if value}
-    names = (command.__name__.strip("_") for panel in PANELS.values() for command in panel)
+    names = (_name_of(command) for panel in PANELS.values() for command in panel)
     ctx.default_map = {
         **{name: given for name in names},
         "attach": {command.__name__: given for command in attachments.COMMANDS},
     }
+
+
+def _name_of(command: Callable[..., None]) -> str:
+    return command.__name__.strip("_").replace("_", "-")
 
 
 def _made() -> typer.Typer:
@@ -85,7 +92,7 @@ def _made() -> typer.Typer:
     made.callback()(_hand_down)
     for panel, commands in PANELS.items():
         for command in commands:
-            made.command(command.__name__.strip("_"), rich_help_panel=panel)(command)
+            made.command(_name_of(command), rich_help_panel=panel)(command)
     made.add_typer(attachments.attach, name="attach", rich_help_panel="Move")
     return made
 

@@ -39,6 +39,7 @@ ADVICE: dict[type[FoldlogError], str] = {
     errors.StoreDamagedError: "See what is damaged: foldlog doctor; then restore a backup.",
     errors.StoreUnavailableError: "See what is wrong with the database: foldlog doctor.",
     errors.HeaderMissingError: "Append a request header first.",
+    errors.SigningKeyMissingError: "Make one: foldlog signing-key FILE; then serve with it.",
     errors.InternalError: "Look for the id in the server's log.",
     errors.ShuttingDownError: "Try again once the server is back.",
 }

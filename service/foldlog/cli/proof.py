@@ -1,8 +1,8 @@
-"""`foldlog check` and `verify`."""
+"""`foldlog check`."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,8 +15,7 @@ from foldlog.cli.requests import Format
 if TYPE_CHECKING:
     from foldlog.cli.requests import Given
     from foldlog.client.client import Session
-    from foldlog.client.requests import RequestVerification
-    from foldlog.client.values import ChainFault, CheckResult, Verification
+    from foldlog.client.values import CheckResult
     from foldlog.core.header import Header
 
 
@@ -42,20 +41,9 @@ ReportUnanswered = Annotated[
     bool, typer.Option("--report-unanswered-calls", help="Report a call without a result.")
 ]
 ByteExact = Annotated[bool, typer.Option("--byte-exact", help="Report equal JSON in other bytes.")]
-WithRequests = Annotated[
-    bool, typer.Option("--requests", help="Make every recorded request again too, and compare.")
-]
 Independent = Annotated[
     bool, typer.Option("--independent", help="Read the stored rows again, past every cache.")
 ]
-
-
-WHAT_TO_DO = {
-    "log": "Restore a backup from before the damage.",
-    "checkpoint": "Stop the service and empty foldlog_checkpoints: it is a cache.",
-    "index": "The log is whole: what listings say of the session is not to be believed.",
-    "unknown": "See what the release notes of the service say.",
-}
 
 
 def check(
@@ -134,75 +122,3 @@ def _print_found(found: CheckResult, given: Given, compared: Header | None, as_j
         typer.secho(f"✓ The request can be derived from the log: {what}.", fg="green")
         if given.header is not None and not with_header:
             typer.echo("  Its header was not compared: the log has none.", err=True)
-
-
-def verify(
-    session: SessionId,
-    requests: WithRequests = False,
-    address: Address = "",
-    as_json: AsJson = False,
-) -> None:
-    """Audit a session, deleted or not, from its stored rows alone, and its ancestors.
-
-    The chain of every row is recomputed, and what is derived from the rows is compared with them.
-    """
-    with connected(address) as client:
-        chosen = client.session(session)
-        found = chosen.verify(include_deleted=True)
-        made = chosen.verify_requests() if requests else None
-    if as_json:
-        _print_as_json(found, made)
-    else:
-        _print_verified(found)
-        if made is not None:
-            _print_made(made)
-    if not found.intact or (made is not None and not made.ok):
-        raise typer.Exit(Outcome.FINDING)
-
-
-def _print_as_json(found: Verification, made: RequestVerification | None) -> None:
-    from foldlog.cli.terminal import print_json
-
-    document = asdict(found) | {"chain": found.chain.hex()}
-    del document["chains"]
-    if made is not None:
-        document["requests"] = {
-            "verified_count": made.verified_count,
-            "skipped_count": made.skipped_count,
-            "mismatches": [
-                {"seq": each.seq, "step_seq": each.step_seq, "reason": each.reason}
-                for each in made.mismatches
-            ],
-        }
-    print_json(document)
-
-
-def _print_made(made: RequestVerification) -> None:
-    beside = f"; beside them, no steps: {made.skipped_count}" if made.skipped_count else ""
-    if made.ok:
-        comes = "request comes" if made.verified_count == 1 else "requests come"
-        typer.secho(f"✓ {made.verified_count} {comes} out again{beside}", fg="green")
-        return
-    typer.secho(f"✗ of {made.verified_count} requests some do not come out again:", fg="red")
-    for each in made.mismatches:
-        typer.echo(f"  record {each.seq}: {each.reason or 'it comes out otherwise'}")
-
-
-def _print_verified(found: Verification) -> None:
-    from foldlog.cli.terminal import printable
-
-    if found.intact:
-        typer.secho(f"✓ {found.row_count} rows, each as it was written", fg="green")
-        typer.echo(f"  chain {found.chain.hex()}")
-        return
-    typer.secho(f"✗ not as it was written ({found.row_count} rows looked at):", fg="red")
-    for each in found.faults:
-        typer.echo(printable(f"  {each.session_id}, {_place(each)}: {each.description}"))
-    for part in {each.part: None for each in found.faults}:
-        typer.echo(f"  {WHAT_TO_DO[part]}")
-
-
-def _place(fault: ChainFault) -> str:
-    if fault.part != "log":
-        return f"the {fault.part}"
-    return "the log" if fault.seq is None else f"event {fault.seq}"

@@ -82,6 +82,7 @@ def serve(settings: Settings) -> None:
 
     from foldlog.server.run import run
 
+    _require_signing_key(settings.signing_key_file)
     _require_address(settings.listen)
     try:
         run(settings, ready=lambda address: _announce(settings, address))
@@ -89,6 +90,19 @@ def serve(settings: Settings) -> None:
         raise _database_trouble(error) from None
     except OSError as error:
         raise CommandError(f"{error}. Is it in use? Name another one, or port 0 for any.") from None
+
+
+def _require_signing_key(file: str) -> None:
+    if not file:
+        return
+    try:
+        from foldlog.signing import SigningKey, SigningKeyError
+    except ImportError as error:
+        raise CommandError(f"{error}.") from None
+    try:
+        SigningKey.read(Path(file))
+    except SigningKeyError as error:
+        raise CommandError(f"the signing key cannot be used: {error}.") from None
 
 
 def _require_address(listen: str) -> None:

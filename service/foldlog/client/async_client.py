@@ -8,6 +8,7 @@ from typing import Self
 from foldlog.client.async_append_stream import AsyncAppendStream
 from foldlog.client.awaiting import AsyncWire, awaiting, iterating
 from foldlog.client.operations import (
+    anchoring,
     appending,
     attachments,
     changing,
@@ -74,6 +75,8 @@ class AsyncClient(ClientState[AsyncSession]):
     unresolved_calls = iterating(recovering.unresolved_calls)
     list = iterating(sessions.list_sessions)
     watch_all = iterating(watching.watch_all)
+    heads = iterating(anchoring.heads)
+    signing_key = awaiting(anchoring.signing_key)
     import_session = awaiting(files.import_session)
     put_attachment = awaiting(attachments.put_attachment)
     get_attachment = awaiting(attachments.get_attachment)

@@ -8,6 +8,7 @@ from typing import Self
 from foldlog.client.append_stream import AppendStream
 from foldlog.client.blocking import Wire, blocking, iterating
 from foldlog.client.operations import (
+    anchoring,
     appending,
     attachments,
     changing,
@@ -78,6 +79,8 @@ class Client(ClientState[Session]):
     unresolved_calls = iterating(recovering.unresolved_calls)
     list = iterating(sessions.list_sessions)
     watch_all = iterating(watching.watch_all)
+    heads = iterating(anchoring.heads)
+    signing_key = blocking(anchoring.signing_key)
     import_session = blocking(files.import_session)
     put_attachment = blocking(attachments.put_attachment)
     get_attachment = blocking(attachments.get_attachment)

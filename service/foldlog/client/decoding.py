@@ -28,10 +28,12 @@ from foldlog.client.values import (
     FoldedMessage,
     ForkPoint,
     ReplaceResult,
+    SessionHead,
     SessionInfo,
     Verification,
 )
 from foldlog.codec import message_from_proto, time_from_proto
+from foldlog.core.anchor import Anchor
 from foldlog.core.event import EventType
 from foldlog.internal.v1 import raw_pb2
 from foldlog.v1 import event_pb2, service_pb2, session_pb2
@@ -117,6 +119,22 @@ def verification_from_proto(pb: service_pb2.VerifySessionResponse) -> Verificati
     chains = {each.version: each.chain for each in pb.chains}
     about = (pb.next_seq, pb.version, chains, pb.deleted)
     return Verification(pb.intact, pb.row_count, pb.chain, faults, *about)
+
+
+def head_from_proto(pb: service_pb2.SessionHead) -> SessionHead:
+    """Return a head."""
+    anchor = Anchor(
+        pb.tenant,
+        pb.session_id,
+        pb.version,
+        pb.next_seq,
+        pb.chain,
+        pb.time,
+        pb.key_id,
+        pb.signature,
+        pb.cursor,
+    )
+    return SessionHead(anchor, pb.damage)
 
 
 def event_from_proto(pb: raw_pb2.RawEvent) -> Event:

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from foldlog.codec import datetime_of
+from foldlog.core.anchor import Anchor
 from foldlog.core.invariant import Violation
 from foldlog.core.message import AttachmentPart, Message
 
@@ -188,6 +189,17 @@ class Verification:
     version: int = 0
     chains: Mapping[int, bytes] = field(default_factory=dict)
     deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionHead:
+    """Where a session's log stood, signed if that was asked for.
+
+    `damage` says why the newest row cannot be read; there is no chain then, and no signature.
+    """
+
+    anchor: Anchor
+    damage: str = ""
 
 
 @dataclass(frozen=True, slots=True)

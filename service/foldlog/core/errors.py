@@ -302,6 +302,13 @@ class HeaderMissingError(FoldlogError):
     session_id: str
 
 
+class SigningKeyMissingError(FoldlogError):
+    """The service has no key to sign with."""
+
+    reason = "SIGNING_KEY_MISSING"
+    template = "the service has no signing key"
+
+
 class InternalError(FoldlogError):
     """A fault of the service."""
 

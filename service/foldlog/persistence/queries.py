@@ -116,6 +116,21 @@ def changes(after_id: int, stop: int | None, limit: int) -> Query:
     return sql, [after_id, limit] if stop is None else [after_id, stop, limit]
 
 
+def heads(tenant: str, after_id: int, stop: int, limit: int) -> Query:
+    """Select places in the feed behind one that hold the newest rows of a tenant's sessions.
+
+    The newest up to `stop`, inclusive. Versions are dense, so that a look-up tells.
+    """
+    sql = (
+        "SELECT notification_id, originator_id, originator_version FROM foldlog_events e"
+        " WHERE notification_id > %s AND notification_id <= %s AND tenant = %s AND NOT EXISTS"
+        " (SELECT 1 FROM foldlog_events n WHERE n.originator_id = e.originator_id"
+        " AND n.originator_version = e.originator_version + 1 AND n.notification_id <= %s)"
+        " ORDER BY notification_id LIMIT %s"
+    )
+    return sql, [after_id, stop, tenant, stop, limit]
+
+
 def last_notification(stop: int | None) -> Query:
     """Select the highest notification id, up to `stop`, inclusive."""
     where = "" if stop is None else " WHERE notification_id <= %s"

@@ -129,6 +129,12 @@ class FeedReader(EventReader):
         query = queries.changes(after_id, self._feed_stop(None), limit)
         return [(place, self._id(key), version) for place, key, version in self._rows(query)]
 
+    def select_heads(
+        self, tenant: str, after_id: int, stop: int, limit: int
+    ) -> list[tuple[int, UUID, int]]:
+        found = self._rows(queries.heads(tenant, after_id, stop, limit))
+        return [(place, self._id(key), version) for place, key, version in found]
+
     def max_notification_id(self) -> int | None:
         """Return the id of the feed's last row that may be read now."""
         rows = self._rows(queries.last_notification(self._feed_stop(None)))

@@ -127,6 +127,16 @@ class SessionRecorder(ApplicationRecorder):
         """Return (notification id, originator id, version) of the feed's rows after an id."""
 
     @abstractmethod
+    def select_heads(
+        self, tenant: str, after_id: int, stop: int, limit: int
+    ) -> list[tuple[int, UUID, int]]:
+        """Return (notification id, originator id, version) of the newest rows of sessions.
+
+        Of a tenant's sessions with rows after an id; what is behind `stop` is as if it were not
+        there. In the feed's order.
+        """
+
+    @abstractmethod
     def notify(self) -> None:
         """Hint to every process that rows were committed. Cheap and best effort."""
 

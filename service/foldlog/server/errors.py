@@ -54,6 +54,7 @@ CODES: dict[type[FoldlogError], grpc.StatusCode] = {
     errors.StoreUnavailableError: _Code.UNAVAILABLE,
     errors.RequestNotDerivableError: _Code.FAILED_PRECONDITION,
     errors.HeaderMissingError: _Code.NOT_FOUND,
+    errors.SigningKeyMissingError: _Code.FAILED_PRECONDITION,
     errors.InternalError: _Code.INTERNAL,
     errors.ShuttingDownError: _Code.UNAVAILABLE,
     errors.SlowReaderError: _Code.RESOURCE_EXHAUSTED,

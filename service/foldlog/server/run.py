@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1._async import HealthServicer
@@ -13,12 +14,14 @@ from grpc_reflection.v1alpha import reflection
 from foldlog import observability
 from foldlog._grpc import aio
 from foldlog.application.application import SessionApplication
+from foldlog.application.heads import Signer
 from foldlog.application.tenant import Tenant
 from foldlog.persistence.store import open_store
 from foldlog.persistence.timeouts import Timeouts
 from foldlog.server.attachments import AttachmentServicer
 from foldlog.server.callers import Anyone
 from foldlog.server.handlers import SERVICE, Handlers, Rpc
+from foldlog.server.heads import HeadServicer
 from foldlog.server.recovery import RecoveryServicer
 from foldlog.server.requests import RequestServicer
 from foldlog.server.servicer import Servicer
@@ -67,6 +70,7 @@ class Server:
             **RecoveryServicer(tenant).rpcs(),
             **AttachmentServicer(tenant).rpcs(),
             **RequestServicer(tenant).rpcs(),
+            **HeadServicer(tenant).rpcs(),
         }
 
     async def stop(self) -> None:
@@ -84,9 +88,11 @@ class Server:
 def run(settings: Settings, ready: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT. `ready` is called with the address once calls are taken.
 
-    Raises OSError if the address cannot be listened on, and what `open_store` raises.
+    Raises OSError if the address cannot be listened on, SigningKeyError, and what `open_store`
+    raises.
     """
     observability.setup(settings)
+    signer = _signer(settings)
     store = open_store(
         settings.database_url,
         pool_size=settings.pool_size,
@@ -99,9 +105,17 @@ def run(settings: Settings, ready: Callable[[str], None]) -> None:
     )
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve(SessionApplication(store, settings), settings, ready))
+            runner.run(_serve(SessionApplication(store, settings, signer), settings, ready))
     finally:
         store.close()
+
+
+def _signer(settings: Settings) -> Signer | None:
+    if not settings.signing_key_file:
+        return None
+    from foldlog.signing import SigningKey
+
+    return SigningKey.read(Path(settings.signing_key_file))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

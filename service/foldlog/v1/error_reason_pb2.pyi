@@ -86,6 +86,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """NOT_FOUND. No attachment of this digest is stored; metadata has it. Put it, or ask for another."""
     ERROR_REASON_STORE_DAMAGED: _ErrorReason.ValueType  # 30
     """DATA_LOSS. The database is damaged where the call needs it. Find out with foldlog doctor, then restore a backup."""
+    ERROR_REASON_SIGNING_KEY_MISSING: _ErrorReason.ValueType  # 40
+    """FAILED_PRECONDITION. The service has no key to sign with. Give it one: FOLDLOG_SIGNING_KEY_FILE."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """The reasons. Each says what it means, what causes it, and what to do."""
@@ -154,4 +156,6 @@ ERROR_REASON_ATTACHMENT_UNKNOWN: ErrorReason.ValueType  # 29
 """NOT_FOUND. No attachment of this digest is stored; metadata has it. Put it, or ask for another."""
 ERROR_REASON_STORE_DAMAGED: ErrorReason.ValueType  # 30
 """DATA_LOSS. The database is damaged where the call needs it. Find out with foldlog doctor, then restore a backup."""
+ERROR_REASON_SIGNING_KEY_MISSING: ErrorReason.ValueType  # 40
+"""FAILED_PRECONDITION. The service has no key to sign with. Give it one: FOLDLOG_SIGNING_KEY_FILE."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -2193,6 +2193,161 @@ class ChainFault(_message.Message):
 Global___ChainFault: _TypeAlias = ChainFault  # noqa: Y015
 
 @_typing.final
+class ListHeadsRequest(_message.Message):
+    """Asks for heads."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    AFTER_CURSOR_FIELD_NUMBER: _builtins.int
+    SIGN_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """The session. Unset: all of the tenant's."""
+    after_cursor: _builtins.str
+    """Only sessions with rows behind this cursor. Unset: from the beginning. Not with session_id."""
+    sign: _builtins.bool
+    """Sign them."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        after_cursor: _builtins.str = ...,
+        sign: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_cursor", b"after_cursor", "session_id", b"session_id", "sign", b"sign"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHeadsRequest: _TypeAlias = ListHeadsRequest  # noqa: Y015
+
+@_typing.final
+class ListHeadsResponse(_message.Message):
+    """Some heads."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HEADS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def heads(self) -> _containers.RepeatedCompositeFieldContainer[Global___SessionHead]:
+        """The heads."""
+
+    def __init__(
+        self,
+        *,
+        heads: _abc.Iterable[Global___SessionHead] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["heads", b"heads"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHeadsResponse: _TypeAlias = ListHeadsResponse  # noqa: Y015
+
+@_typing.final
+class SessionHead(_message.Message):
+    """Where a session's log stood, as its newest stored row says."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TENANT_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    CHAIN_FIELD_NUMBER: _builtins.int
+    TIME_FIELD_NUMBER: _builtins.int
+    KEY_ID_FIELD_NUMBER: _builtins.int
+    SIGNATURE_FIELD_NUMBER: _builtins.int
+    CURSOR_FIELD_NUMBER: _builtins.int
+    DAMAGE_FIELD_NUMBER: _builtins.int
+    tenant: _builtins.str
+    """The tenant whose session it is."""
+    session_id: _builtins.str
+    """The session."""
+    version: _builtins.int
+    """The version of that row: how many rows the session itself has."""
+    next_seq: _builtins.int
+    """The seq the next event takes."""
+    chain: _builtins.bytes
+    """The chain value of the row: 32 bytes. It covers every row before, those of ancestors too."""
+    time: _builtins.str
+    """When the head was read, by the server's clock: RFC 3339 in UTC with nine digits of the second."""
+    key_id: _builtins.bytes
+    """SHA-256 of the public key: 32 bytes. Unset if it is not signed."""
+    signature: _builtins.bytes
+    """Ed25519 over the bytes that docs/how-to/anchor.md describes: 64 bytes. Unset if it is not signed."""
+    cursor: _builtins.str
+    """Where to go on after this head. Unset with session_id."""
+    damage: _builtins.str
+    """Why the row cannot be read, for people. Such a head has no chain and is not signed."""
+    def __init__(
+        self,
+        *,
+        tenant: _builtins.str = ...,
+        session_id: _builtins.str = ...,
+        version: _builtins.int = ...,
+        next_seq: _builtins.int = ...,
+        chain: _builtins.bytes = ...,
+        time: _builtins.str = ...,
+        key_id: _builtins.bytes = ...,
+        signature: _builtins.bytes = ...,
+        cursor: _builtins.str = ...,
+        damage: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain", b"chain", "cursor", b"cursor", "damage", b"damage", "key_id", b"key_id", "next_seq", b"next_seq", "session_id", b"session_id", "signature", b"signature", "tenant", b"tenant", "time", b"time", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SessionHead: _TypeAlias = SessionHead  # noqa: Y015
+
+@_typing.final
+class GetSigningKeyRequest(_message.Message):
+    """Asks for the signing key's public part."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSigningKeyRequest: _TypeAlias = GetSigningKeyRequest  # noqa: Y015
+
+@_typing.final
+class GetSigningKeyResponse(_message.Message):
+    """The signing key's public part."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_ID_FIELD_NUMBER: _builtins.int
+    PUBLIC_KEY_FIELD_NUMBER: _builtins.int
+    key_id: _builtins.bytes
+    """Its SHA-256: 32 bytes."""
+    public_key: _builtins.bytes
+    """The Ed25519 public key: 32 bytes."""
+    def __init__(
+        self,
+        *,
+        key_id: _builtins.bytes = ...,
+        public_key: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key_id", b"key_id", "public_key", b"public_key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSigningKeyResponse: _TypeAlias = GetSigningKeyResponse  # noqa: Y015
+
+@_typing.final
 class ExportSessionRequest(_message.Message):
     """Asks for a session's log as JSON Lines."""
 

@@ -154,6 +154,16 @@ class SessionServiceStub(object):
                 request_serializer=foldlog_dot_v1_dot_service__pb2.VerifySessionRequest.SerializeToString,
                 response_deserializer=foldlog_dot_v1_dot_service__pb2.VerifySessionResponse.FromString,
                 _registered_method=True)
+        self.ListHeads = channel.unary_stream(
+                '/foldlog.v1.SessionService/ListHeads',
+                request_serializer=foldlog_dot_v1_dot_service__pb2.ListHeadsRequest.SerializeToString,
+                response_deserializer=foldlog_dot_v1_dot_service__pb2.ListHeadsResponse.FromString,
+                _registered_method=True)
+        self.GetSigningKey = channel.unary_unary(
+                '/foldlog.v1.SessionService/GetSigningKey',
+                request_serializer=foldlog_dot_v1_dot_service__pb2.GetSigningKeyRequest.SerializeToString,
+                response_deserializer=foldlog_dot_v1_dot_service__pb2.GetSigningKeyResponse.FromString,
+                _registered_method=True)
         self.ExportSession = channel.unary_stream(
                 '/foldlog.v1.SessionService/ExportSession',
                 request_serializer=foldlog_dot_v1_dot_service__pb2.ExportSessionRequest.SerializeToString,
@@ -413,6 +423,23 @@ class SessionServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListHeads(self, request, context):
+        """Streams heads as the stored rows have them, signed or not: of one session, or of each session of the
+        tenant that has rows behind a cursor, deleted ones too, in the feed's order. Costs what is behind the
+        cursor. A signed head that is kept outside of the database says later what the log then held.
+        Errors: SIGNING_KEY_MISSING.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetSigningKey(self, request, context):
+        """Gives the public part of the key that heads are signed with. Errors: SIGNING_KEY_MISSING.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ExportSession(self, request, context):
         """Writes the whole log as JSON Lines.
         """
@@ -654,6 +681,16 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.VerifySession,
                     request_deserializer=foldlog_dot_v1_dot_service__pb2.VerifySessionRequest.FromString,
                     response_serializer=foldlog_dot_v1_dot_service__pb2.VerifySessionResponse.SerializeToString,
+            ),
+            'ListHeads': grpc.unary_stream_rpc_method_handler(
+                    servicer.ListHeads,
+                    request_deserializer=foldlog_dot_v1_dot_service__pb2.ListHeadsRequest.FromString,
+                    response_serializer=foldlog_dot_v1_dot_service__pb2.ListHeadsResponse.SerializeToString,
+            ),
+            'GetSigningKey': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSigningKey,
+                    request_deserializer=foldlog_dot_v1_dot_service__pb2.GetSigningKeyRequest.FromString,
+                    response_serializer=foldlog_dot_v1_dot_service__pb2.GetSigningKeyResponse.SerializeToString,
             ),
             'ExportSession': grpc.unary_stream_rpc_method_handler(
                     servicer.ExportSession,
@@ -1362,6 +1399,60 @@ class SessionService(object):
             '/foldlog.v1.SessionService/VerifySession',
             foldlog_dot_v1_dot_service__pb2.VerifySessionRequest.SerializeToString,
             foldlog_dot_v1_dot_service__pb2.VerifySessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListHeads(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/foldlog.v1.SessionService/ListHeads',
+            foldlog_dot_v1_dot_service__pb2.ListHeadsRequest.SerializeToString,
+            foldlog_dot_v1_dot_service__pb2.ListHeadsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetSigningKey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/foldlog.v1.SessionService/GetSigningKey',
+            foldlog_dot_v1_dot_service__pb2.GetSigningKeyRequest.SerializeToString,
+            foldlog_dot_v1_dot_service__pb2.GetSigningKeyResponse.FromString,
             options,
             channel_credentials,
             insecure,

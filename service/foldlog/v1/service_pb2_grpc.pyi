@@ -97,6 +97,14 @@ class SessionServiceStub:
     and of its lineage, and compares all that is derived from them: columns, checkpoints, the session
     index. Costs as much as the log is long.
     """
+    ListHeads: _grpc.UnaryStreamMultiCallable[_service_pb2.ListHeadsRequest, _service_pb2.ListHeadsResponse]
+    """Streams heads as the stored rows have them, signed or not: of one session, or of each session of the
+    tenant that has rows behind a cursor, deleted ones too, in the feed's order. Costs what is behind the
+    cursor. A signed head that is kept outside of the database says later what the log then held.
+    Errors: SIGNING_KEY_MISSING.
+    """
+    GetSigningKey: _grpc.UnaryUnaryMultiCallable[_service_pb2.GetSigningKeyRequest, _service_pb2.GetSigningKeyResponse]
+    """Gives the public part of the key that heads are signed with. Errors: SIGNING_KEY_MISSING."""
     ExportSession: _grpc.UnaryStreamMultiCallable[_service_pb2.ExportSessionRequest, _service_pb2.ExportSessionResponse]
     """Writes the whole log as JSON Lines."""
     ImportSession: _grpc.StreamUnaryMultiCallable[_service_pb2.ImportSessionRequest, _service_pb2.ImportSessionResponse]
@@ -220,6 +228,14 @@ class SessionServiceAsyncStub(SessionServiceStub):
     and of its lineage, and compares all that is derived from them: columns, checkpoints, the session
     index. Costs as much as the log is long.
     """
+    ListHeads: _aio.UnaryStreamMultiCallable[_service_pb2.ListHeadsRequest, _service_pb2.ListHeadsResponse]  # type: ignore[assignment]
+    """Streams heads as the stored rows have them, signed or not: of one session, or of each session of the
+    tenant that has rows behind a cursor, deleted ones too, in the feed's order. Costs what is behind the
+    cursor. A signed head that is kept outside of the database says later what the log then held.
+    Errors: SIGNING_KEY_MISSING.
+    """
+    GetSigningKey: _aio.UnaryUnaryMultiCallable[_service_pb2.GetSigningKeyRequest, _service_pb2.GetSigningKeyResponse]  # type: ignore[assignment]
+    """Gives the public part of the key that heads are signed with. Errors: SIGNING_KEY_MISSING."""
     ExportSession: _aio.UnaryStreamMultiCallable[_service_pb2.ExportSessionRequest, _service_pb2.ExportSessionResponse]  # type: ignore[assignment]
     """Writes the whole log as JSON Lines."""
     ImportSession: _aio.StreamUnaryMultiCallable[_service_pb2.ImportSessionRequest, _service_pb2.ImportSessionResponse]  # type: ignore[assignment]
@@ -478,6 +494,26 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         and of its lineage, and compares all that is derived from them: columns, checkpoints, the session
         index. Costs as much as the log is long.
         """
+
+    @_abc_1.abstractmethod
+    def ListHeads(
+        self,
+        request: _service_pb2.ListHeadsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_service_pb2.ListHeadsResponse], _abc.AsyncIterator[_service_pb2.ListHeadsResponse]]:
+        """Streams heads as the stored rows have them, signed or not: of one session, or of each session of the
+        tenant that has rows behind a cursor, deleted ones too, in the feed's order. Costs what is behind the
+        cursor. A signed head that is kept outside of the database says later what the log then held.
+        Errors: SIGNING_KEY_MISSING.
+        """
+
+    @_abc_1.abstractmethod
+    def GetSigningKey(
+        self,
+        request: _service_pb2.GetSigningKeyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.GetSigningKeyResponse, _abc.Awaitable[_service_pb2.GetSigningKeyResponse]]:
+        """Gives the public part of the key that heads are signed with. Errors: SIGNING_KEY_MISSING."""
 
     @_abc_1.abstractmethod
     def ExportSession(
