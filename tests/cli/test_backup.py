@@ -202,7 +202,7 @@ def test_a_dump_restored_into_a_new_cluster_serves_once_it_is_migrated(
 def prove(address: str, url: str, folder: Path) -> None:
     """Prove every session as the how-to says."""
     run(command("doctor").replace("foldlog verify SESSION", ""), folder, RESTORED_URL=url)
-    proven = run(command("xargs"), folder, FOLDLOG_ADDRESS=address)
+    proven = run(command("--all"), folder, FOLDLOG_ADDRESS=address)
     assert proven.count("each as it was written") == 2
 
 
