@@ -12,6 +12,10 @@ from tests.faults.workers import Workers
 from tests.served import Served
 
 Inject = Callable[[], Awaitable[None]]
+Serve = Callable[..., Served]
+Take = Callable[[Outcome], None]
+HOPEFUL = "tests.faults.unsafe.hopeful_commits"
+FORGETFUL = "tests.faults.unsafe.forgotten_requests"
 EVERYTHING = Habits()
 APPENDS = Habits(conditional=0, read=0, replace=0, rewind=0)
 CALM = 16

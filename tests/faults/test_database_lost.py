@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
 
 import pytest
 
 from tests.faults.databases import Database, tell_server
 from tests.faults.extent import Extent
-from tests.faults.outcome import Outcome
 from tests.faults.proxy import Loss, Proxy
-from tests.faults.raging import APPENDS, Fault, Inject
-from tests.served import Served
-
-Serve = Callable[..., Served]
-Take = Callable[[Outcome], None]
-HOPEFUL = "tests.faults.unsafe.hopeful_commits"
-FORGETFUL = "tests.faults.unsafe.forgotten_requests"
+from tests.faults.raging import APPENDS, FORGETFUL, HOPEFUL, Fault, Inject, Serve, Take
 
 CRASH = Fault("PostgreSQL crashes", "commits wait for the disk")
 CUT = Fault("database connections cut", "a commit without an answer is not taken for done")
