@@ -81,7 +81,7 @@ class Server:
             raise
 
     def _initialise(self) -> None:
-        done = _run(self._programs / "initdb", "-D", self.folder / "data", *INITDB)
+        done = run(self._programs / "initdb", "-D", self.folder / "data", *INITDB)
         if done.returncode != 0:
             raise NoPostgresError(f"initdb failed: {done.stderr.decode()[-300:].strip()}")
 
@@ -260,10 +260,11 @@ def _copy(programs: Path, place: Path) -> Path:
 
 
 def _runs(programs: Path) -> bool:
-    return _run(programs / "initdb", "--version").returncode == 0
+    return run(programs / "initdb", "--version").returncode == 0
 
 
-def _run(*command: str | Path) -> subprocess.CompletedProcess[bytes]:
+def run(*command: str | Path) -> subprocess.CompletedProcess[bytes]:
+    """Run a program of PostgreSQL's as the user that its server runs as."""
     return subprocess.run(_as_account(*command), capture_output=True, cwd="/", check=False)
 
 

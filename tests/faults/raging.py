@@ -17,7 +17,7 @@ Take = Callable[[Outcome], None]
 HOPEFUL = "tests.faults.unsafe.hopeful_commits"
 FORGETFUL = "tests.faults.unsafe.forgotten_requests"
 EVERYTHING = Habits()
-APPENDS = Habits(conditional=0, read=0, replace=0, rewind=0)
+APPENDS = Habits(conditional=0, read=0, replace=0, rewind=0, fork=0, abandoned=80)
 CALM = 16
 
 
