@@ -17,6 +17,12 @@ from tests.served import Served
 
 BACKENDS = ("sqlite-memory", "sqlite-file", "postgres", "postgres-partitioned")
 DURABLE_BACKENDS = BACKENDS[1:]
+# What runs through a pooler in transaction mode as well.
+POOLED = ("postgres-pooled",)
+POOLED_CORE = {
+    f"tests.contract.test_{name}"
+    for name in ("append", "fork", "reads", "request_ids", "restore", "rewind", "stream", "watch")
+}
 SERVED = pytest.StashKey[list[Served]]()
 
 
@@ -82,6 +88,15 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     servers = Servers(tmp_path_factory.mktemp("servers"))
     yield servers
     servers.close()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the core of the contract through a pooler too."""
+    marks = metafunc.definition.iter_markers("parametrize")
+    if metafunc.module.__name__ not in POOLED_CORE or "backend" not in metafunc.fixturenames:
+        return
+    if all("backend" not in mark.args[0] for mark in marks):
+        metafunc.parametrize("backend", BACKENDS + POOLED, indirect=True)
 
 
 @pytest.fixture(params=BACKENDS)

@@ -71,7 +71,7 @@ class Server:
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._settings = settings
         self.folder = Path(tempfile.mkdtemp(prefix="foldlog-postgres-"))
-        self.port = _free_port()
+        self.port = free_port()
         try:
             self._programs = _usable(_programs(), self.folder)
             self._initialise()
@@ -90,7 +90,7 @@ class Server:
         settings = [f"--{name}={value}" for name, value in self._settings.items()]
         place = ["-D", self.folder / "data", "-p", self.port, "-k", self.folder]
         command = map(str, [self._programs / "postgres", *place, *settings])
-        guarded = _as_account("/bin/sh", "-c", GUARD, "sh", *command)
+        guarded = as_account("/bin/sh", "-c", GUARD, "sh", *command)
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(guarded, stdin=subprocess.PIPE, stderr=log)
         self._wait_until_ready()
@@ -216,7 +216,8 @@ def _started() -> Server:
     return running
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of this machine that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -265,10 +266,10 @@ def _runs(programs: Path) -> bool:
 
 def run(*command: str | Path) -> subprocess.CompletedProcess[bytes]:
     """Run a program of PostgreSQL's as the user that its server runs as."""
-    return subprocess.run(_as_account(*command), capture_output=True, cwd="/", check=False)
+    return subprocess.run(as_account(*command), capture_output=True, cwd="/", check=False)
 
 
-def _as_account(*command: str | Path) -> list[str]:
+def as_account(*command: str | Path) -> list[str]:
     """Return what runs a command as the unprivileged user, if it is root that runs it.
 
     The new process lowers itself: subprocess would fork for that, which gRPC's threads do not bear.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -35,16 +36,21 @@ class Fault:
         inject: Inject,
         times: int = 3,
         habits: Habits = EVERYTHING,
+        *,
+        restarts: bool = False,
     ) -> Outcome:
         """Inject it so often at random moments among the answers, and audit what was written.
 
-        `inject` returns when the fault is over; then the workers have to be served again.
+        `inject` returns when the fault is over; then the workers have to be served again. A server
+        that restarts before the audit has forgotten what the database lost.
         """
         async with Workers([served.address], extent.random, habits=habits) as workers:
             for _ in range(times):
                 await workers.answers(extent.random.randint(1, 80))
                 await inject()
             await workers.answers(CALM)
+        if restarts:
+            await asyncio.to_thread(served.restart)
         findings = await workers.audit()
         history = workers.history
         return history.outcome(self.name, findings, injected=times, control=self.safeguard)

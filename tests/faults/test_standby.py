@@ -103,7 +103,8 @@ async def test_control_a_standby_that_nobody_waits_for_loses_writes(
 ) -> None:
     with pair(waits=False) as both:
         served = serve("postgres", url=both.url, **IMPATIENT)
-        outcome = await FAILOVER.rages(served, extent, both.fail_over, 1, APPENDS)
+        lose = both.fail_over
+        outcome = await FAILOVER.rages(served, extent, lose, 1, APPENDS, restarts=True)
         served.close()
     control(outcome)
     assert outcome.lost > 0
