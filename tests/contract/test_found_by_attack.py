@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from foldlog.internal.v1.raw_pb2 import RawAppendEventsRequest, RawNewEvent
@@ -11,6 +12,7 @@ from foldlog.v1 import check_pb2, event_pb2, message_pb2
 from tests.contract.attachments import collect, put, stored
 from tests.contract.calls import DEADLINE_S, Calls, fresh_id, imported, raw_call
 from tests.contract.refusal import refused
+from tests.contract.requesting import begin, record, record_header
 from tests.contract.said import (
     assistant,
     replacing,
@@ -195,3 +197,25 @@ def test_an_oddly_encoded_reference_is_one(serve: Callable[..., Served], backend
     assert log.messages()[0].parts.parts[0].attachment.sha256 == digest
     assert collect(served.stub).collected_count == 0
     assert stored(served.stub, digest)
+
+
+@pytest.mark.parametrize("grace_s", [10**11, 2**63 - 1])
+def test_a_grace_of_ages_keeps_everything(stub: Any, grace_s: int) -> None:
+    digest = put(stub, b"kept for ages").sha256
+    assert collect(stub, grace_s=grace_s).collected_count == 0
+    assert stored(stub, digest)
+
+
+def test_no_record_of_a_request_is_larger_than_an_event_may_be(log: Calls) -> None:
+    log.append(user("a"))
+    one_shot = event_pb2.OneShot(purpose="x" * 4_000_000)
+    with refused("TOO_LARGE", field="sent"):
+        record(log, event_pb2.SentRequest(built_at_next_seq=1, one_shot=one_shot))
+    assert log.get().next_seq == 1
+
+
+def test_a_header_that_is_too_large_is_named(log: Calls) -> None:
+    large = event_pb2.RequestHeader(system_prompt="x" * 4_000_000)
+    for write in (lambda: record_header(log, large), lambda: begin(log, header=large)):
+        with refused("TOO_LARGE", field="header"):
+            write()

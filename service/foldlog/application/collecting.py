@@ -105,7 +105,8 @@ class Collecting:
 
     async def collect(self, dry_run: bool, grace_s: float = 0) -> Collected:
         """Delete what nothing names and what is older than the grace, the setting's at least."""
-        young_from_ns = time.time_ns() - int(max(grace_s, self._grace_s) * 1e9)
+        # What is older than 1970 is as old as can be: no database holds any number.
+        young_from_ns = max(0, time.time_ns() - int(max(grace_s, self._grace_s) * 1e9))
         run = self._services.readers.run
         await self._feed.settled()
         await run(self._references.follow)

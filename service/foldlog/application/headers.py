@@ -81,8 +81,8 @@ class Headers:
 
     def judge(self, header: RequestHeader) -> None:
         """Raise InvalidFieldError or TooLargeError for a header that no log may hold."""
+        require_size("header", header.ByteSize(), self._limits.event_bytes)
         try:
-            require_size("", header.ByteSize(), self._limits.event_bytes)
             given = RequestHeader()
             given.CopyFrom(header)
             given.ClearField("reason")  # the service chooses it

@@ -8,7 +8,7 @@ from foldlog.application import decisions
 from foldlog.application.decisions import Guard
 from foldlog.application.domain import Answered, RequestKey, RowSpec, Session, build
 from foldlog.application.fold import Passed, RowRef
-from foldlog.application.incoming import judge_sent_request
+from foldlog.application.incoming import judge_sent_request, require_size
 from foldlog.application.lane import Decided, Lane, Write
 from foldlog.application.reading import Reading
 from foldlog.application.requests import Requests
@@ -47,6 +47,7 @@ class Records:
         except (InvalidFieldError, TooLargeError) as error:
             raise error.within("sent") from None
         body = EventBody(request=sent).SerializeToString(deterministic=True)
+        require_size("sent", len(body), self._limits.event_bytes)
         key = self._writing.request(request_id, b"record_request", body)
         if sent.HasField("step_seq"):
             head = await self._reading.head(session_id)
