@@ -80,11 +80,12 @@ class FieldRun:
         assert calls.session_id == self._session_id(alias)
         self.sessions[alias] = Written(calls)
 
-    def _append(self, op: dict[str, Any]) -> None:
+    def _append(self, op: dict[str, Any]) -> dict[str, Any] | None:
         try:
             self._append_all(self._of(op), [forms.new_event(op)], op.get("idempotency_key", ""))
         except UnicodeEncodeError:
             self._append_half_character(op)
+        return None
 
     def _append_half_character(self, op: dict[str, Any]) -> None:
         text = forms.value(op["data"]["content"])
@@ -101,12 +102,13 @@ class FieldRun:
             first_seq = written.calls.append(*batch, request_id=request_id).first_seq
             written.events |= dict(enumerate(batch, first_seq))
 
-    def _replace(self, op: dict[str, Any]) -> None:
+    def _replace(self, op: dict[str, Any]) -> dict[str, Any] | None:
         first_seq, last_seq = op["range"]
         new = forms.new_event(op)
         entries = event_pb2.EntryRange(first_seq=first_seq, last_seq=last_seq)
         new.replace.entries.CopyFrom(entries)
         self._append_all(self._of(op), [new])
+        return None
 
     def _replace_visible(self, op: dict[str, Any]) -> None:
         live = self._of(op).calls.surface()
@@ -135,7 +137,7 @@ class FieldRun:
             self._append_all(waiting[0][0], [new for _, new in waiting])
             waiting.clear()
 
-    def _concurrent(self, op: dict[str, Any]) -> None:
+    def _concurrent(self, op: dict[str, Any]) -> dict[str, Any] | None:
         failures: list[BaseException] = []
 
         def branch(steps: list[dict[str, Any]]) -> None:
@@ -152,6 +154,7 @@ class FieldRun:
             thread.join()
         if failures:
             raise failures[0]
+        return None
 
     def _read_fold(self, op: dict[str, Any]) -> dict[str, Any]:
         written = self._of(op)

@@ -105,6 +105,7 @@ class FieldExpectation:
     """What a field case is to end in, the decisions and deviations included."""
 
     results: dict[int, dict[str, Any]]
+    one_of: dict[int, list[dict[str, Any]]]
     errors: dict[int, list[str]]
     checks: dict[int, dict[str, Any]]
     surface_seqs: dict[str, list[int]]
@@ -126,6 +127,7 @@ def field_expectation(case: dict[str, Any]) -> FieldExpectation:
     errors = _by_op(expect.get("errors", {})) | _by_op(expect.get("errors_preferred", {}))
     return FieldExpectation(
         results=_by_op(results),
+        one_of=_by_op(decided.get("one_of", {})),
         errors={i: codes for i, codes in errors.items() if not _not_run(results, i)},
         checks=_by_op(expect.get("checks", {})),
         surface_seqs=_ends(expect, decided, deviation, "surface_seqs"),
