@@ -106,7 +106,16 @@ class Settings:
     )
     receive_bytes: int = _setting(64 * MIB, "The largest gRPC message accepted.", least=4 * MIB)
     watch_buffer: int = _setting(
-        1_000, "Events a watch may lag behind before it is ended as too slow.", least=1
+        1_000,
+        "Events stored while a watch waits for its reader to take one, before it is ended as too"
+        " slow.",
+        least=1,
+    )
+    keepalive_s: float = _setting(
+        30.0,
+        "Seconds of silence after which a connection is asked whether anybody is there, and again"
+        " until it counts as lost, with its watches.",
+        least=0.1,
     )
     shutdown_grace_s: float = _setting(10.0, "Seconds that running calls get when stopping.")
     feed_poll_s: float = _setting(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Event
@@ -12,7 +12,6 @@ from uuid import UUID, uuid4
 
 import psycopg
 import pytest
-from foldlog.persistence import queries
 from foldlog.persistence.postgres.connections import PostgresConnections
 from foldlog.persistence.postgres.insertion import insert
 from foldlog.persistence.postgres.recorder import PostgresSessionRecorder
@@ -20,40 +19,11 @@ from foldlog.persistence.postgres.watermark import oldest
 from foldlog.persistence.recorder import SessionRecorder
 from foldlog.persistence.store import Store, open_store
 
+from tests.persistence.following import Select, Tail, with_watermark, without_watermark
 from tests.persistence.stores import row, rows
 from tests.postgres import empty_database
 
 WRITERS = 16
-Changes = list[tuple[int, UUID, int]]
-Select = Callable[[int], Changes]
-
-
-def with_watermark(recorder: SessionRecorder) -> Select:
-    """Read as the service does."""
-    return lambda after: recorder.select_changes(after, 1_000)
-
-
-def without_watermark(recorder: SessionRecorder) -> Select:
-    """Read whatever is visible, in the order of ids: the negative control."""
-    datastore = cast("Any", recorder).datastore
-    return lambda after: cast("Changes", datastore.rows(queries.changes(after, None, 1_000)))
-
-
-class Tail:
-    """A reader that follows the feed until told that nothing more is written."""
-
-    def __init__(self, select: Select) -> None:
-        self._select = select
-        self.seen: list[int] = []
-
-    def follow(self, done: Event) -> None:
-        """Read on until a page is empty after `done`."""
-        while True:
-            finished = done.is_set()
-            page = self._select(self.seen[-1] if self.seen else 0)
-            self.seen += [place for place, _, _ in page]
-            if finished and not page:
-                return
 
 
 def write_and_follow(recorder: SessionRecorder, select: Select, duration_s: float) -> int:

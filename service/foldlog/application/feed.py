@@ -16,6 +16,7 @@ from foldlog.persistence.store import Store
 
 PAGE = 500
 PAGE_BYTES = 16 * 1024 * 1024
+WATCH_BYTES = 1024 * 1024  # what a watch keeps in memory while its reader does not take it
 PAUSE_S = 0.05  # between two steps, so that many commits are one transaction of the index
 INDEX_WAIT_S = 10.0
 
@@ -36,6 +37,7 @@ class Feed:
         self._seen = 0
         self._indexed = 0
         self._interruption = ""
+        self.passed = 0  # how many rows were seen since the start
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
@@ -148,6 +150,7 @@ class Feed:
                 if lane is not None and lane.head.version < version:
                     lane.wake()
             self._seen = changes[-1][0]
+            self.passed += len(changes)
 
     async def _index(self) -> bool:
         """Apply the next stretch. Returns whether there may be more."""
@@ -179,7 +182,7 @@ class Feed:
         recorder = self._store.recorder
         while True:
             found, reached = await self._threads.run(
-                recorder.select_tenant_notifications, tenant, after_id, PAGE, PAGE_BYTES
+                recorder.select_tenant_notifications, tenant, after_id, PAGE, WATCH_BYTES
             )
             if found:
                 yield found

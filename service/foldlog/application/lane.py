@@ -22,6 +22,7 @@ from foldlog.application.fold import Fold, Passed
 from foldlog.application.history import History, Opened
 from foldlog.application.mapper import stored_row
 from foldlog.application.readers import LIGHT_BYTES, Readers, Workers, is_unanswered
+from foldlog.application.tail import Tail, TailRow
 from foldlog.core.errors import (
     FoldlogError,
     OverloadedError,
@@ -122,7 +123,7 @@ class Lane:
         self.head = Session.blank(aggregate_id, tenant)
         self.fold: Fold | None = None
         self.watchers: set[asyncio.Event] = set()
-        self.tail: deque[tuple[int, str, Envelope]] = deque(maxlen=64)
+        self.tail = Tail()
         self.pins = 0
         self.checkpoint_version = 0
         self._journal: list[Passed] | None = None
@@ -414,9 +415,7 @@ class Lane:
         for event in decided.events:
             if event.originator_version == self.head.version + 1:
                 event.mutate(self.head)
-                self.tail.append((event.originator_version, event.TOPIC, event.envelope))
-                if event.envelope.HasField("header_texts"):
-                    self.tail.clear()  # who watches is to see it whole, as the reader gives it
+                self._keep(event)
         if self.head.version == version:
             return  # read back from the store already
         self._opened = None
@@ -424,6 +423,13 @@ class Lane:
             self.fold = None
         self._take([e for e in decided.passed if e.seq >= known], decided.target)
         self.wake()
+
+    def _keep(self, event: Session.Event) -> None:
+        """Keep a row for those who watch, who are to see a header whole, as the reader gives it."""
+        if self.watchers and not event.envelope.HasField("header_texts"):
+            self.tail.keep(TailRow(event.originator_version, event.TOPIC, event.envelope))
+        else:
+            self.tail.clear()
 
     def _on_failed(self, error: Exception) -> None:
         """Put everything decided on the failed commit back, and begin again from the store."""

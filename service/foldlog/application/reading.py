@@ -227,14 +227,16 @@ class Reading:
             found.append(envelope)
         return found, None
 
-    def walk_from(self, spans: Sequence[Segment], from_seq: int) -> Iterator[Envelope]:
+    def walk_from(
+        self, spans: Sequence[Segment], from_seq: int, page_bytes: int | None = None
+    ) -> Iterator[Envelope]:
         """Yield the envelopes of events from a seq on, through a lineage. Blocking."""
         reader = self._services.history.reader
         for index, span in enumerate(spans):
             if span.to_seq < from_seq:
                 continue
             after = reader.version_up_to(span, from_seq - 1)
-            for row in reader.walk(spans, index, after):
+            for row in reader.walk(spans, index, after, page_bytes):
                 if row.is_event and row.envelope.seq >= from_seq:
                     yield _as_seen(reader.whole(row.sound()), spans)
             return

@@ -249,24 +249,41 @@ class RowReader:
         return replace(row, envelope=envelope)
 
     def page(
-        self, aggregate_id: UUID, after: int, to: int | None = None, limit: int = PAGE
+        self,
+        aggregate_id: UUID,
+        after: int,
+        to: int | None = None,
+        limit: int = PAGE,
+        max_bytes: int = PAGE_BYTES,
     ) -> list[StoredEvent]:
         """Return stored rows with after < version <= to, ascending."""
         return list(
             self._recorder.select_events(
-                aggregate_id, gt=after, lte=to, limit=limit, max_bytes=PAGE_BYTES
+                aggregate_id, gt=after, lte=to, limit=limit, max_bytes=max_bytes
             )
         )
 
     def rows(
-        self, aggregate_id: UUID, after: int, to: int | None, near_seq: int = 0
+        self,
+        aggregate_id: UUID,
+        after: int,
+        to: int | None,
+        near_seq: int = 0,
+        page_bytes: int | None = None,
     ) -> Iterator[Row]:
-        """Yield rows with after < version <= to, ascending, a page at a time."""
+        """Yield rows with after < version <= to, ascending, a page at a time.
+
+        `page_bytes` bounds what one who does not read on keeps in memory.
+        """
         if to is not None and after >= to:
             return
-        # Most often there is little or nothing: a short page needs no look at the sizes first.
-        page = self._recorder.select_events(aggregate_id, gt=after, lte=to, limit=SHORT_PAGE)
-        is_last = len(page) < SHORT_PAGE
+        if page_bytes is None:
+            # Most often there is little or nothing: a short page needs no look at the sizes first.
+            page = self._recorder.select_events(aggregate_id, gt=after, lte=to, limit=SHORT_PAGE)
+            is_last = len(page) < SHORT_PAGE
+        else:
+            page, is_last = self.page(aggregate_id, after, to, max_bytes=page_bytes), False
+        size_bytes = page_bytes or PAGE_BYTES
         while page:
             for stored in page:
                 row = self.decode(stored, near_seq)
@@ -275,15 +292,22 @@ class RowReader:
             after = page[-1].originator_version
             if is_last or (to is not None and after >= to):
                 return
-            page = self.page(aggregate_id, after, to)
-            is_last = len(page) < PAGE and _size(page) < PAGE_BYTES // 2
+            page = self.page(aggregate_id, after, to, max_bytes=size_bytes)
+            # A large row may stand behind a page that is not full.
+            is_last = len(page) < PAGE and page_bytes is None and _size(page) < PAGE_BYTES // 2
 
-    def walk(self, spans: Sequence[Segment], index: int = 0, after: int = 0) -> Iterator[Row]:
+    def walk(
+        self,
+        spans: Sequence[Segment],
+        index: int = 0,
+        after: int = 0,
+        page_bytes: int | None = None,
+    ) -> Iterator[Row]:
         """Yield the rows of a lineage, the oldest first, from a span and a version in it on."""
         near_seq = spans[index - 1].to_seq + 1 if index else 0
         for number in range(index, len(spans)):
             span = spans[number]
-            yield from self.rows(span.aggregate_id, after, span.to_version, near_seq)
+            yield from self.rows(span.aggregate_id, after, span.to_version, near_seq, page_bytes)
             near_seq = span.to_seq + 1
             after = 0
 

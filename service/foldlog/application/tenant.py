@@ -99,7 +99,9 @@ class Tenant:
         self.writing = Writing(services, lanes, limits, name)
         self.checking = Checking(self.reading, shared.workers, self.settings.check_mode)
         self.retention = Retention(services, lanes, feed, self._bodies, self.writing, name)
-        self.watching = Watching(services, lanes, feed, self.reading, name)
+        self.watching = Watching(
+            services, lanes, feed, self.reading, self.settings.watch_buffer, name
+        )
         self.collecting = Collecting(
             services, feed, shared.references, self.settings.object_grace_s, name
         )

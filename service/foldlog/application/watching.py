@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from eventsourcing.persistence import Notification
 
@@ -17,14 +16,16 @@ from foldlog.application.history import spans_of
 from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import Lanes
 from foldlog.application.reading import Reading
-from foldlog.application.rows import RowReader
-from foldlog.core.errors import EventCorruptError, InvalidFieldError
+from foldlog.application.rows import Row, RowReader
+from foldlog.application.tail import TailRow
+from foldlog.core.errors import EventCorruptError, InvalidFieldError, SlowReaderError
 from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
 from foldlog.v1.event_pb2 import DeletedFact, Fact, HistoryDroppedFact, SeqRange
 
-T = TypeVar("T")
 IDLE_S = 30.0
+# What a watch keeps in memory while its reader does not take it.
 BATCH = 200
+BATCH_BYTES = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,15 @@ class Watching:
     """Serves watches without a thread or a connection for those that wait."""
 
     def __init__(
-        self, services: Services, lanes: Lanes, feed: Feed, reading: Reading, tenant: str
+        self,
+        services: Services,
+        lanes: Lanes,
+        feed: Feed,
+        reading: Reading,
+        lag: int,
+        tenant: str,
     ) -> None:
+        self._lag = lag
         self._services = services
         self._lanes = lanes
         self._feed = feed
@@ -61,7 +69,10 @@ class Watching:
         self._tenant = tenant
 
     async def watch(self, session_id: str, from_seq: int) -> AsyncIterator[Watched]:
-        """Yield a session's events from a seq on, with notices, until it is deleted."""
+        """Yield a session's events from a seq on, with notices, until it is deleted.
+
+        Raises SlowReaderError if too many were stored while the caller took one.
+        """
         if from_seq < 0:
             raise InvalidFieldError.of("from_seq", f"{from_seq} is below 0")
         with self._lanes.use(self._tenant, session_id) as lane:
@@ -91,11 +102,13 @@ class Watching:
         yield CaughtUp(caught_up_at)
         while True:
             woken.clear()
-            async for topic, envelope, reached in self._after(lane, version):
+            async for reached, topic, envelope in self._after(lane, version):
                 version = reached
                 if topic == Session.Event.TOPIC:
                     if envelope.seq >= from_seq:
+                        stored = lane.head.next_seq
                         yield envelope
+                        self._require_pace(lane.head.next_seq - stored, envelope.seq + 1)
                     continue
                 notice = _notice(envelope)
                 if notice is not None:
@@ -103,6 +116,15 @@ class Watching:
                 if isinstance(notice, DeletedFact):
                     return
             await self._wait(lane, woken)
+
+    def _require_pace(self, stored_meanwhile: int, cursor: int) -> None:
+        """Raise SlowReaderError if too much was stored while the caller took one element.
+
+        How far a watch is behind says nothing of its caller: a batch of a thousand is no fault of
+        the reader, and one that takes what it is given keeps nothing in memory.
+        """
+        if stored_meanwhile > self._lag:
+            raise SlowReaderError(cursor=str(cursor))
 
     def _drops(self, head: Session) -> HistoryDroppedFact:
         ranges = self._services.history.dropped(head)
@@ -122,26 +144,30 @@ class Watching:
     async def _inherited_and_own(
         self, spans: Sequence[Segment], from_seq: int
     ) -> AsyncIterator[list[Envelope]]:
-        walk = self._reading.walk_from(spans, from_seq)
-        while batch := await self._services.readers.run(_take, walk, BATCH):
+        walk = self._reading.walk_from(spans, from_seq, BATCH_BYTES)
+        while batch := await self._services.readers.run(_take, walk):
             yield batch
 
-    async def _after(self, lane: Lane, version: int) -> AsyncIterator[tuple[str, Envelope, int]]:
-        """Yield (topic, envelope, version) of rows after a version, from memory if it reaches."""
+    async def _after(self, lane: Lane, version: int) -> AsyncIterator[TailRow]:
+        """Yield the rows after a version, from memory if it reaches."""
         while version < lane.head.version:
-            known = [row for row in lane.tail if row[0] > version]
-            if known and known[0][0] == version + 1:
-                for version, topic, envelope in known:
-                    yield topic, envelope, version
+            if known := lane.tail.after(version):
+                for row in known:
+                    yield row
+                version = known[-1].version
                 continue
-            reader = self._services.history.reader
-            rows = await self._services.readers.run(
-                _take, map(reader.whole, reader.rows(lane.id, version, lane.head.version)), BATCH
-            )
-            for row in rows:
-                row.sound()
-                version = row.ref.version
-                yield row.topic, row.envelope, version
+            rows = await self._services.readers.run(self._stored, lane, version)
+            if not rows:
+                return  # they are gone, which is for VerifySession to tell
+            for stored in rows:
+                stored.sound()
+                version = stored.ref.version
+                yield TailRow(version, stored.topic, stored.envelope)
+
+    def _stored(self, lane: Lane, version: int) -> list[Row]:
+        reader = self._services.history.reader
+        page = reader.page(lane.id, version, lane.head.version, BATCH, BATCH_BYTES)
+        return [reader.whole(reader.decode(each, -1)) for each in page]
 
     async def watch_all(
         self, after_cursor: str, from_now: bool
@@ -159,7 +185,10 @@ class Watching:
             after_id = page[-1].id
             items, damage = await self._services.readers.run(_decoded, reader, page)
             for item in items:
+                stored = self._feed.passed
                 yield item
+                if told:
+                    self._require_pace(self._feed.passed - stored, int(item.cursor))
             if damage is not None:
                 raise damage
 
@@ -180,9 +209,16 @@ def place_of(cursor: str) -> int:
     return int(cursor or 0)
 
 
-def _take(items: Iterator[T], count: int) -> list[T]:
-    """Return the next few items."""
-    return [item for _, item in zip(range(count), items, strict=False)]
+def _take(envelopes: Iterator[Envelope]) -> list[Envelope]:
+    """Return the next few."""
+    some: list[Envelope] = []
+    size = 0
+    for envelope in envelopes:
+        some.append(envelope)
+        size += len(envelope.body)
+        if len(some) == BATCH or size >= BATCH_BYTES:
+            break
+    return some
 
 
 def _notice(envelope: Envelope) -> HistoryDroppedFact | DeletedFact | None:

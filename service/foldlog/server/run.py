@@ -32,6 +32,7 @@ OPTIONS_FIXED = (
     ("grpc.so_reuseport", 0),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+    ("grpc.http2.max_pings_without_data", 0),
 )
 
 
@@ -43,9 +44,7 @@ class Server:
         self._settings = settings
         self._stopping = asyncio.Event()
         self._health = HealthServicer()
-        self._server = aio.server(
-            options=(*OPTIONS_FIXED, ("grpc.max_receive_message_length", settings.receive_bytes))
-        )
+        self._server = aio.server(options=_options(settings))
 
     async def start(self) -> str:
         """Begin to serve and return the address. Raises OSError if it cannot be listened on."""
@@ -83,6 +82,18 @@ class Server:
     async def _tell(self, status: health_pb2.HealthCheckResponse.ServingStatus.ValueType) -> None:
         for name in ("", SERVICE):
             await self._health.set(name, status)
+
+
+def _options(settings: Settings) -> tuple[tuple[str, int], ...]:
+    silence_ms = round(settings.keepalive_s * 1_000)
+    return (
+        *OPTIONS_FIXED,
+        ("grpc.max_receive_message_length", settings.receive_bytes),
+        # Whoever vanished without a word would be watching for ever.
+        ("grpc.keepalive_time_ms", silence_ms),
+        ("grpc.keepalive_timeout_ms", silence_ms),
+        ("grpc.http2.ping_timeout_ms", silence_ms),
+    )
 
 
 def run(settings: Settings, ready: Callable[[str], None]) -> None:
