@@ -20,7 +20,7 @@ DURABLE_BACKENDS = BACKENDS[1:]
 # What runs through a pooler in transaction mode as well.
 POOLED = ("postgres-pooled",)
 POOLED_CORE = {
-    f"tests.contract.test_{name}"
+    f"test_{name}"
     for name in ("append", "fork", "reads", "request_ids", "restore", "rewind", "stream", "watch")
 }
 SERVED = pytest.StashKey[list[Served]]()
@@ -90,16 +90,23 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
     servers.close()
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run the core of the contract through a pooler too."""
-    marks = metafunc.definition.iter_markers("parametrize")
-    if metafunc.module.__name__ not in POOLED_CORE or "backend" not in metafunc.fixturenames:
-        return
-    if all("backend" not in mark.args[0] for mark in marks):
-        metafunc.parametrize("backend", BACKENDS + POOLED, indirect=True)
+def _is_meant(item: pytest.Item) -> bool:
+    """Tell whether a test is to run: through a pooler only the contract's core does."""
+    parameters = (
+        item.callspec.params
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+        else {}
+    )
+    is_pooled = parameters.get("backend") in POOLED
+    return not is_pooled or item.path.stem in POOLED_CORE
 
 
-@pytest.fixture(params=BACKENDS)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what is not meant to be run."""
+    items[:] = filter(_is_meant, items)
+
+
+@pytest.fixture(params=BACKENDS + POOLED)
 def backend(request: pytest.FixtureRequest) -> str:
     """The id of a store."""
     name: str = request.param
