@@ -86,6 +86,7 @@ if TYPE_CHECKING:
         WriterClosed,
         WriterOpened,
     )
+    from foldlog.client.tls import Tls
     from foldlog.client.values import (
         Appended,
         AuditedPart,
@@ -207,6 +208,7 @@ _MODULES = {
         "WriterClosed",
         "WriterOpened",
     ),
+    "foldlog.client.tls": ("Tls",),
     "foldlog.client.values": (
         "Appended",
         "AuditedPart",
@@ -336,6 +338,7 @@ __all__ = [
     "StoredAttachment",
     "SuggestedRange",
     "TextPart",
+    "Tls",
     "ToolCall",
     "ToolCallPart",
     "ToolCallPhase",

@@ -50,6 +50,22 @@ class Settings:
     listen: str = _setting(
         "127.0.0.1:50551", "The address to serve at, as HOST:PORT; port 0 takes a free one."
     )
+    tls_certificate_file: str = _setting(
+        "",
+        "The server's certificate with its chain, in PEM; empty means plaintext. A file that is"
+        " replaced is used for the connections that follow.",
+    )
+    tls_key_file: str = _setting(
+        "", "The certificate's key, in PEM; empty means that it is in the certificate's file."
+    )
+    tls_client_ca_file: str = _setting(
+        "",
+        "CAs in PEM; with them only clients that have a certificate of theirs are let in (mutual"
+        " TLS).",
+    )
+    allow_plaintext: bool = _setting(
+        False, "Let other machines reach the service, or its metrics, without TLS."
+    )
     database_url: str = _setting(
         "sqlite:///foldlog.db",
         "The database: sqlite:///PATH, sqlite:///:memory: or postgresql://...",

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from foldlog.cli.outcome import CommandError, Outcome
-from foldlog.settings import Setting, Settings, described, is_loopback, split_address
+from foldlog.settings import Setting, Settings, described, split_address
 
 SERVICE_PASSWORD = "FOLDLOG_SERVICE_PASSWORD"
 
@@ -81,11 +81,14 @@ def serve(settings: Settings) -> None:
     from eventsourcing.persistence import PersistenceError
 
     from foldlog.server.run import run
+    from foldlog.server.tls import CertificateError, PlaintextError
 
     _require_signing_key(settings.signing_key_file)
     _require_address(settings.listen)
     try:
         run(settings, ready=lambda address: _announce(settings, address))
+    except (CertificateError, PlaintextError) as error:
+        raise CommandError(f"{error}.") from None
     except (PersistenceError, ValueError, ImportError) as error:
         raise _database_trouble(error) from None
     except OSError as error:
@@ -107,21 +110,20 @@ def _require_signing_key(file: str) -> None:
 
 def _require_address(listen: str) -> None:
     try:
-        host, _ = split_address(listen)
+        split_address(listen)
     except ValueError as error:
         raise CommandError(f"--listen: {error}") from None
-    if not is_loopback(host):
-        typer.secho(
-            f"foldlog: warning: {listen} is reached from other machines, in plaintext and without a"
-            " login: whoever reaches it reads and writes every session.",
-            fg="yellow",
-            err=True,
-        )
 
 
 def _announce(settings: Settings, address: str) -> None:
     if settings.address_file:
         _write_whole(Path(settings.address_file), f"{address}\n")
+    if settings.allow_plaintext and not settings.tls_certificate_file:
+        typer.secho(
+            f"foldlog: warning: {address} speaks plaintext: whoever is on the way reads along.",
+            fg="yellow",
+            err=True,
+        )
     typer.echo(
         f"Foldlog serves at {address} on {_without_password(settings.database_url)}."
         " Stop it with Ctrl-C."

@@ -29,6 +29,7 @@ from foldlog.client.steps import (
     Unary,
     Upload,
 )
+from foldlog.client.tls import Tls
 from foldlog.core.errors import FoldlogError
 
 T = TypeVar("T")
@@ -39,11 +40,19 @@ P = ParamSpec("P")
 class AsyncWire:
     """A channel of one event loop, made at the first call, and how steps are performed on it."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, tls: Tls | None = None) -> None:
         self._address = address
+        self._tls = tls
+        self._credentials = None if tls is None else tls.credentials()
         self._channel: aio.Channel | None = None
         self._callables: dict[tuple[str, str], Any] = {}
         self._closed = False
+
+    def _opened(self) -> aio.Channel:
+        if self._tls is None or self._credentials is None:
+            return aio.insecure_channel(self._address, options=OPTIONS)
+        options = (*OPTIONS, *self._tls.options())
+        return aio.secure_channel(self._address, self._credentials, options=options)
 
     async def close(self) -> None:
         """Close the channel; calls that are under way fail."""
@@ -59,7 +68,7 @@ class AsyncWire:
         if self._closed:
             raise ClientClosedError
         if self._channel is None:
-            self._channel = aio.insecure_channel(self._address, options=OPTIONS)
+            self._channel = self._opened()
         key = (shape, method.name)
         if key not in self._callables:
             self._callables[key] = getattr(self._channel, shape)(

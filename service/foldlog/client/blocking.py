@@ -32,6 +32,7 @@ from foldlog.client.steps import (
     Unary,
     Upload,
 )
+from foldlog.client.tls import Tls
 from foldlog.core.errors import FoldlogError
 
 T = TypeVar("T")
@@ -41,11 +42,17 @@ UPLOAD_AHEAD: Final = 4
 UPLOAD_POLL_S: Final = 0.1
 
 
+def _channel(address: str, tls: Tls | None) -> grpc.Channel:
+    if tls is None:
+        return grpc.insecure_channel(address, options=OPTIONS)
+    return grpc.secure_channel(address, tls.credentials(), options=(*OPTIONS, *tls.options()))
+
+
 class Wire:
     """A channel, and how steps are performed on it. Threads may share it."""
 
-    def __init__(self, address: str) -> None:
-        self._channel = grpc.insecure_channel(address, options=OPTIONS)
+    def __init__(self, address: str, tls: Tls | None = None) -> None:
+        self._channel = _channel(address, tls)
         self._callables: dict[tuple[str, str], Any] = {}
         self._closed = threading.Event()
 

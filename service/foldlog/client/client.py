@@ -65,6 +65,8 @@ class Session(SessionState):
 class Client(ClientState[Session]):
     """A connection to the service. Without an address: FOLDLOG_ADDRESS, else 127.0.0.1:50551.
 
+    In plaintext unless `tls`, or FOLDLOG_TLS and its kind, say how it is encrypted.
+
     Every call has a timeout, within which lost connections and refusals that pass are tried again
     under one request id. `retry=None` turns that off. Threads may share it.
     """

@@ -11,6 +11,7 @@ from uuid import uuid4
 from foldlog.client.encoding import valid_session_id
 from foldlog.client.recovery import Recovery
 from foldlog.client.retries import Attempts, RetryPolicy
+from foldlog.client.tls import Tls
 from foldlog.client.values import CutState
 from foldlog.core.message import Message
 
@@ -43,7 +44,7 @@ class ClientState(Generic[S]):
     """A client's settings and counters, and the kinds of its sessions and of its wire."""
 
     session_kind: type[S]
-    wire_kind: Callable[[str], Any]
+    wire_kind: Callable[[str, Tls | None], Any]
 
     def __init__(
         self,
@@ -52,13 +53,14 @@ class ClientState(Generic[S]):
         timeout_s: float = DEFAULT_TIMEOUT_S,
         retry: RetryPolicy | None = RetryPolicy(),  # noqa: B008
         limits: SendLimits = SendLimits(),
+        tls: Tls | None = None,
     ) -> None:
         self.address = address or os.environ.get("FOLDLOG_ADDRESS") or DEFAULT_ADDRESS
         self.timeout_s = timeout_s
         self.retry = retry
         self.limits = limits
         self.failed_appends = 0
-        self.wire = self.wire_kind(self.address)
+        self.wire = self.wire_kind(self.address, tls or Tls.from_environment())
 
     def session(self, session_id: str) -> S:
         """Return the object for a session. Makes no call: whether it exists shows at the first."""

@@ -25,6 +25,7 @@ from foldlog.server.heads import HeadServicer
 from foldlog.server.recovery import RecoveryServicer
 from foldlog.server.requests import RequestServicer
 from foldlog.server.servicer import Servicer
+from foldlog.server.tls import require_tls_beyond_loopback, server_credentials
 from foldlog.settings import Settings
 from foldlog.v1 import service_pb2  # noqa: F401 - reflection serves what is imported
 
@@ -55,13 +56,20 @@ class Server:
         reflection.enable_server_reflection(names, self._server)
         host = self._settings.listen.rpartition(":")[0]
         try:
-            port = self._server.add_insecure_port(self._settings.listen)
+            port = self._listen()
         except RuntimeError as error:
             raise OSError(f"cannot listen on {self._settings.listen}") from error
         await self._app.start()
         await self._server.start()
         await self._tell(health_pb2.HealthCheckResponse.SERVING)
         return f"{host}:{port}"
+
+    def _listen(self) -> int:
+        """Take the port, with TLS or without."""
+        credentials = server_credentials(self._settings)
+        if credentials is None:
+            return self._server.add_insecure_port(self._settings.listen)
+        return self._server.add_secure_port(self._settings.listen, credentials)
 
     def _rpcs(self, tenant: Tenant) -> Mapping[str, Rpc]:
         return {
@@ -99,10 +107,11 @@ def _options(settings: Settings) -> tuple[tuple[str, int], ...]:
 def run(settings: Settings, ready: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT. `ready` is called with the address once calls are taken.
 
-    Raises OSError if the address cannot be listened on, SigningKeyError, and what `open_store`
-    raises.
+    Raises OSError if the address cannot be listened on, CertificateError, PlaintextError,
+    SigningKeyError, and what `open_store` raises.
     """
     observability.setup(settings)
+    require_tls_beyond_loopback(settings)
     signer = _signer(settings)
     store = open_store(
         settings.database_url,

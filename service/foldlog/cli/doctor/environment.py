@@ -14,7 +14,14 @@ from foldlog.settings import Limits, Settings, described, is_loopback, split_add
 OLDEST_PYTHON = (3, 11)
 CHECK_MODES = ("off", "warn", "strict")
 # Variables of ours that are no settings of the service.
-CLIENT_VARIABLES = frozenset({"FOLDLOG_ADDRESS"})
+CLIENT_VARIABLES = frozenset(
+    {
+        "FOLDLOG_ADDRESS",
+        "FOLDLOG_TLS",
+        "FOLDLOG_TLS_CA_FILE",
+        "FOLDLOG_TLS_SERVER_NAME",
+    }
+)
 
 
 def python() -> Iterator[Finding]:

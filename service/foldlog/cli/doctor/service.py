@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from foldlog.cli.doctor.finding import Finding, fault, note, ok, warning
+
+if TYPE_CHECKING:
+    from grpc import Channel
 
 ANSWER_TIMEOUT_S = 3.0
 
@@ -15,7 +19,7 @@ def service(address: str) -> Iterator[Finding]:
 
     from foldlog._grpc import grpc
 
-    with grpc.insecure_channel(address) as channel:
+    with _channel(address) as channel:
         ask = channel.unary_unary(
             "/grpc.health.v1.Health/Check",
             request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
@@ -36,6 +40,16 @@ def service(address: str) -> Iterator[Finding]:
         "It stops, or cannot use its database.",
         "Look at its log.",
     )
+
+
+def _channel(address: str) -> Channel:
+    from foldlog._grpc import grpc
+    from foldlog.client.tls import Tls
+
+    tls = Tls.from_environment()
+    if tls is None:
+        return grpc.insecure_channel(address)
+    return grpc.secure_channel(address, tls.credentials(), tls.options())
 
 
 def _failed(address: str, code: object) -> Finding:
