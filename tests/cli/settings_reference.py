@@ -19,9 +19,10 @@ Every setting has a variable of the environment. Each in the first table is a fl
 `foldlog serve` too: `FOLDLOG_DATABASE_URL` is `--database-url`. A flag goes before its variable,
 and an empty variable counts as not set. `foldlog doctor` names variables that are no setting.
 
-The command line and the client library read one more: `FOLDLOG_ADDRESS`, the service's address,
-unset: 127.0.0.1:50551. OpenTelemetry's own variables, such as `OTEL_TRACES_EXPORTER`, say where
-traces go.
+The command line and the client library read others: `FOLDLOG_ADDRESS`, the service's address,
+unset: 127.0.0.1:50551, and for [TLS](../how-to/tls.md) `FOLDLOG_TLS`, `FOLDLOG_CA_FILE`,
+`FOLDLOG_CLIENT_CERTIFICATE_FILE`, `FOLDLOG_CLIENT_KEY_FILE` and `FOLDLOG_SERVER_NAME`.
+OpenTelemetry's own variables, such as `OTEL_TRACES_EXPORTER`, say where traces go.
 
 ## The service
 """

@@ -296,6 +296,7 @@ def test_a_package_the_settings_need_is_asked_for(monkeypatch: pytest.MonkeyPatc
         (Settings(), {"FOLDLOG_DATBASE_URL": "x"}, "FOLDLOG_DATBASE_URL is no setting"),
         (Settings(check_mode="strickt"), {}, "'strickt' is unknown and means warn"),
         (Settings(listen="0.0.0.0:1"), {}, "listen is 0.0.0.0:1, which other machines reach"),
+        (Settings(listen="0.0.0.0:1", allow_plaintext=True), {}, "in plaintext"),
         (Settings(metrics_listen="[::]:1"), {}, "metrics_listen is [::]:1"),
         (Settings(listen="here"), {}, "an address is HOST:PORT"),
     ],

@@ -160,9 +160,13 @@ def test_what_keeps_it_from_serving_is_said_in_one_line(
     assert (tmp_path / "foreign").read_text() == "a text that is there already"
 
 
-def test_an_address_that_others_reach_is_warned_of(tmp_path: Path) -> None:
-    done = foldlog("serve", "--listen", "0.0.0.0:0", "--database-url", "mysql://x", cwd=tmp_path)
-    assert "warning: 0.0.0.0:0 is reached from other machines, in plaintext" in done.stderr
+@pytest.mark.parametrize("flag", ["--listen", "--metrics-listen"])
+def test_plaintext_is_not_for_other_machines(flag: str, tmp_path: Path) -> None:
+    done = foldlog("serve", "--listen", "127.0.0.1:0", flag, "0.0.0.0:0", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "0.0.0.0:0 is reached from other machines, in plaintext" in done.stderr
+    assert "allow_plaintext" in done.stderr
+    assert not (tmp_path / "foldlog.db").exists()
 
 
 def test_serving_postgresql_never_migrates_and_migrate_says_what_it_did(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from foldlog.client.errors import ConnectionLostError
 from foldlog.client.retries import RetryPolicy
 from foldlog.client.state import ClientState, SendLimits, SessionState
 from foldlog.client.steps import Done, Emit, Failure, Open, Receive, Run, Sleep, Stream, Unary
+from foldlog.client.tls import Tls
 
 LOST = Failure(ConnectionLostError(status="UNAVAILABLE", details="gone"), is_transient=True)
 END = None
@@ -20,7 +21,7 @@ class State(ClientState[SessionState]):
     session_kind = SessionState
 
     @staticmethod
-    def wire_kind(address: str) -> None:
+    def wire_kind(address: str, tls: Tls | None = None) -> None:
         """There is none."""
 
 

@@ -25,7 +25,11 @@ def connected(address: str, *, patient: bool = False) -> Iterator[Client]:
 
     where = resolved(address)
     try:
-        with Client(where) if patient else Client(where, retry=None) as client:
+        client = Client(where) if patient else Client(where, retry=None)
+    except ValueError as error:
+        raise CommandError(f"{error}.") from None
+    try:
+        with client:
             yield client
     except errors.ConnectionLostError:
         raise CommandError(

@@ -10,7 +10,13 @@ from typing import Self
 
 from foldlog._grpc import grpc
 
-PREFIX = "FOLDLOG_TLS_"
+SWITCH = "FOLDLOG_TLS"
+VARIABLES = {
+    "ca_file": "FOLDLOG_CA_FILE",
+    "certificate_file": "FOLDLOG_CLIENT_CERTIFICATE_FILE",
+    "key_file": "FOLDLOG_CLIENT_KEY_FILE",
+    "server_name": "FOLDLOG_SERVER_NAME",
+}
 SERVER_NAME_OPTION = "grpc.ssl_target_name_override"
 
 
@@ -18,9 +24,9 @@ SERVER_NAME_OPTION = "grpc.ssl_target_name_override"
 class Tls:
     """TLS to the service. Files are PEM.
 
-    Without `ca_file` the server is to have a certificate of a CA that gRPC knows. `certificate_file`,
-    with its key there or in `key_file`, is what mutual TLS asks of a client. `server_name` is the name
-    in the server's certificate where it is not the address's.
+    Without `ca_file` the server is to have a certificate of a CA that gRPC knows. What mutual TLS
+    asks of a client is `certificate_file`, with its key there or in `key_file`. `server_name` is
+    the name in the server's certificate where it is not the address's.
     """
 
     ca_file: str = ""
@@ -30,13 +36,13 @@ class Tls:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self | None:
-        """Return what FOLDLOG_TLS_CA_FILE and the like say; None where nothing asks for TLS.
+        """Return what VARIABLES say; None where nothing asks for TLS.
 
         FOLDLOG_TLS=true alone is for a CA that gRPC knows.
         """
         environment = os.environ if environment is None else environment
-        given = {name: environment.get(PREFIX + name.upper(), "") for name in cls.__slots__}
-        is_on = environment.get("FOLDLOG_TLS", "").lower() in {"1", "true", "yes", "on"}
+        given = {name: environment.get(variable, "") for name, variable in VARIABLES.items()}
+        is_on = environment.get(SWITCH, "").lower() in {"1", "true", "yes", "on"}
         return cls(**given) if is_on or any(given.values()) else None
 
     def credentials(self) -> grpc.ChannelCredentials:

@@ -64,7 +64,9 @@ class Certificates:
     def credentials(self) -> grpc.ServerCredentials:
         """Return gRPC's credentials, which ask for the files again at each handshake."""
         return grpc.dynamic_ssl_server_credentials(
-            self._initial, self._changed, require_client_authentication=self._client_ca is not None
+            self._initial,
+            self._changed,  # type: ignore[arg-type]  # None, for no change, is what gRPC asks for
+            require_client_authentication=self._client_ca is not None,
         )
 
     def _files(self) -> list[Path]:

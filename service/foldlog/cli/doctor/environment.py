@@ -18,8 +18,10 @@ CLIENT_VARIABLES = frozenset(
     {
         "FOLDLOG_ADDRESS",
         "FOLDLOG_TLS",
-        "FOLDLOG_TLS_CA_FILE",
-        "FOLDLOG_TLS_SERVER_NAME",
+        "FOLDLOG_CA_FILE",
+        "FOLDLOG_CLIENT_CERTIFICATE_FILE",
+        "FOLDLOG_CLIENT_KEY_FILE",
+        "FOLDLOG_SERVER_NAME",
     }
 )
 
@@ -122,19 +124,20 @@ def _risky(given: Settings) -> Iterator[Finding]:
     for name in ("listen", "metrics_listen"):
         address = getattr(given, name)
         if address:
-            yield from _reach(name, address)
+            yield from _reach(name, address, given)
 
 
-def _reach(name: str, address: str) -> Iterator[Finding]:
+def _reach(name: str, address: str, given: Settings) -> Iterator[Finding]:
     try:
         host, _ = split_address(address)
     except ValueError as error:
         yield fault("settings", f"{name}: {error}", "The service cannot start.", "Correct it.")
         return
-    if not is_loopback(host):
-        yield warning(
-            "settings",
-            f"{name} is {address}, which other machines reach, in plaintext and without a login",
-            "Whoever reaches it reads and writes every session.",
-            "Listen on 127.0.0.1, or let nothing but a trusted network reach it.",
-        )
+    if is_loopback(host) or (name == "listen" and given.tls_certificate_file):
+        return
+    what = f"{name} is {address}, which other machines reach, in plaintext"
+    fix = "Set FOLDLOG_TLS_CERTIFICATE_FILE, or listen on 127.0.0.1."
+    if given.allow_plaintext:
+        yield warning("settings", what, "Whoever is on the way reads along.", fix)
+    else:
+        yield fault("settings", what, "The service refuses to start.", fix)
