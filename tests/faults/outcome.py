@@ -73,7 +73,8 @@ class Recorded:
     def read(cls, line: str) -> Self:
         """Return what a line of a report says."""
         read = json.loads(line)
-        return cls(Outcome(**read["outcome"]), read["is_control"])
+        examples = tuple(read["outcome"].pop("examples"))
+        return cls(Outcome(**read["outcome"], examples=examples), read["is_control"])
 
 
 def require_nothing_wrong(outcome: Outcome) -> None:
