@@ -7,14 +7,16 @@ behind: no watch, no lane that waits.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
+import psycopg
 import pytest
-from foldlog import AsyncClient, user
+from foldlog import AsyncClient, errors, user
 
 from tests.client.proxy import Proxy
 from tests.faults.attempts import RETRY
@@ -24,6 +26,7 @@ from tests.faults.outcome import Outcome
 from tests.faults.plans import Habits
 from tests.faults.waiting import until
 from tests.faults.workers import History, Workers
+from tests.postgres import owner_url
 from tests.served import Served
 
 BACKENDS: Final = ("sqlite-file", "postgres")
@@ -130,3 +133,38 @@ async def test_control_without_request_ids_who_asks_again_does_it_again(
     outcome = await storm(serve(backend, FORGETFUL, **METRICS), extent, size)
     control(outcome)
     assert outcome.doubled > 0
+
+
+@contextmanager
+def no_commits(served: Served) -> Iterator[None]:
+    """Keep every commit waiting until the end of the block."""
+    connection: Any
+    if served.dialect == "sqlite":
+        connection = sqlite3.connect(served.database_url.removeprefix("sqlite:///"))
+        connection.execute("BEGIN IMMEDIATE")
+    else:
+        connection = psycopg.connect(owner_url(served.database_url))
+        connection.execute("LOCK TABLE foldlog_events IN SHARE MODE")
+    with closing(connection):
+        yield
+        connection.rollback()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+async def test_a_write_whose_deadline_passes_while_it_is_committed_is_made_once(
+    serve: Callable[..., Served], backend: str
+) -> None:
+    served = serve(backend)
+    async with AsyncClient(served.address, retry=RETRY) as client:
+        session = await client.create()
+        await session.append(user("first"))
+        with no_commits(served):
+            with pytest.raises(errors.DeadlineExceededError):
+                await session.append(user("a"), user("b"), request_id="r", timeout_s=0.5)
+            asking = asyncio.create_task(session.append(user("a"), user("b"), request_id="r"))
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(asking), 0.5)
+        answer = await asking
+        assert (answer.first_seq, answer.next_seq) == (1, 3)
+        assert await session.append(user("a"), user("b"), request_id="r") == answer
+        assert (await session.append(user("after"))).first_seq == 3
