@@ -39,6 +39,12 @@ def field_cases() -> list[dict[str, Any]]:
     return cases
 
 
+def database_cases() -> list[dict[str, Any]]:
+    """Return those of them that need a fault of the database, with what this service does."""
+    cases: list[dict[str, Any]] = load("database_cases.json")["cases"]
+    return cases
+
+
 def recovery_cases() -> list[dict[str, Any]]:
     """Return the cases of another ancestor that tell of recovery, of trims and of open turns."""
     cases: list[dict[str, Any]] = load("recovery_cases.json")["cases"]
