@@ -43,6 +43,14 @@ class Servers:
             served = self._shared[backend] = self.fresh(backend)
         return served
 
+    def guarded(self, backend: str) -> Served:
+        """Return the running server of a backend that asks for keys, which tests share."""
+        served = self._shared.get(f"guarded-{backend}")
+        if served is None or served.process.poll() is not None:
+            served = self.fresh(backend, {"FOLDLOG_AUTH": "keys"})
+            self._shared[f"guarded-{backend}"] = served
+        return served
+
     def fresh(
         self,
         backend: str,
@@ -117,6 +125,14 @@ def backend(request: pytest.FixtureRequest) -> str:
 def served(servers: Servers, backend: str, request: pytest.FixtureRequest) -> Served:
     """The shared server of the backend."""
     served = servers.shared(backend)
+    request.node.stash.setdefault(SERVED, []).append(served)
+    return served
+
+
+@pytest.fixture(params=DURABLE_BACKENDS)
+def guarded(servers: Servers, request: pytest.FixtureRequest) -> Served:
+    """The shared server that asks for keys, on each store that keys can be made in."""
+    served = servers.guarded(request.param)
     request.node.stash.setdefault(SERVED, []).append(served)
     return served
 

@@ -66,6 +66,18 @@ class Settings:
     allow_plaintext: bool = _setting(
         False, "Let other machines reach the service, or its metrics, without TLS."
     )
+    auth: str = _setting(
+        "none",
+        "How callers are told: by API keys, or not at all; none is for addresses that only this"
+        " machine reaches.",
+        one_of=("none", "keys"),
+    )
+    allow_anonymous: bool = _setting(
+        False, "Let everybody in where other machines reach the address and auth is none."
+    )
+    key_revocation_s: float = _setting(
+        5.0, "Seconds within which a revoked key stops working, watches and streams too.", least=0.1
+    )
     database_url: str = _setting(
         "sqlite:///foldlog.db",
         "The database: sqlite:///PATH, sqlite:///:memory: or postgresql://...",
@@ -211,6 +223,33 @@ def split_address(address: str) -> tuple[str, int]:
     if not colon or not host or not port.isdecimal() or int(port) > 65_535:
         raise ValueError(f"an address is HOST:PORT, such as 127.0.0.1:50551, not {address!r}")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def is_open(settings: Settings) -> bool:
+    """Tell whether other machines reach the service, and it asks nobody who they are.
+
+    Raises ValueError if its address is none.
+    """
+    host, _ = split_address(settings.listen)
+    is_known = settings.auth != "none" or bool(settings.tls_client_ca_file)
+    return not is_known and not is_loopback(host)
+
+
+class UnguardedError(ValueError):
+    """The settings would let everybody on the network in."""
+
+
+def require_guarded(settings: Settings) -> None:
+    """Raise UnguardedError if other machines reach the service, without a key and unasked for.
+
+    Raises ValueError if the address is none.
+    """
+    if is_open(settings) and not settings.allow_anonymous:
+        raise UnguardedError(
+            f"{settings.listen} is reached from other machines, and auth is none: whoever reaches"
+            " it would read and write every session. Make a key with `foldlog keys create` and"
+            " serve with --auth keys, or say --allow-anonymous"
+        )
 
 
 def is_loopback(host: str) -> bool:

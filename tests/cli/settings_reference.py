@@ -20,9 +20,11 @@ Every setting has a variable of the environment. Each in the first table is a fl
 and an empty variable counts as not set. `foldlog doctor` names variables that are no setting.
 
 The command line and the client library read others: `FOLDLOG_ADDRESS`, the service's address,
-unset: 127.0.0.1:50551, and for [TLS](../how-to/tls.md) `FOLDLOG_TLS`, `FOLDLOG_CA_FILE`,
-`FOLDLOG_CLIENT_CERTIFICATE_FILE`, `FOLDLOG_CLIENT_KEY_FILE` and `FOLDLOG_SERVER_NAME`.
-OpenTelemetry's own variables, such as `OTEL_TRACES_EXPORTER`, say where traces go.
+unset: 127.0.0.1:50551; `FOLDLOG_API_KEY`, the [key](../how-to/keys.md) they call with, which the
+command line takes from the file that `FOLDLOG_API_KEY_FILE` names, too; and for
+[TLS](../how-to/tls.md) `FOLDLOG_TLS`, `FOLDLOG_CA_FILE`, `FOLDLOG_CLIENT_CERTIFICATE_FILE`,
+`FOLDLOG_CLIENT_KEY_FILE` and `FOLDLOG_SERVER_NAME`. OpenTelemetry's own variables, such as
+`OTEL_TRACES_EXPORTER`, say where traces go.
 
 ## The service
 """

@@ -290,13 +290,18 @@ def test_a_package_the_settings_need_is_asked_for(monkeypatch: pytest.MonkeyPatc
     assert fixes == ["pip install 'foldlog[metrics]'", "pip install 'foldlog[tracing]'"]
 
 
+BEYOND = Settings(listen="0.0.0.0:1", tls_certificate_file="c")
+
+
 @pytest.mark.parametrize(
     ("given", "environment", "expected"),
     [
         (Settings(), {"FOLDLOG_DATBASE_URL": "x"}, "FOLDLOG_DATBASE_URL is no setting"),
         (Settings(check_mode="strickt"), {}, "'strickt' is unknown and means warn"),
-        (Settings(listen="0.0.0.0:1"), {}, "listen is 0.0.0.0:1, which other machines reach"),
-        (Settings(listen="0.0.0.0:1", allow_plaintext=True), {}, "in plaintext"),
+        (Settings(listen="0.0.0.0:1", auth="keys"), {}, "listen is 0.0.0.0:1, which other"),
+        (Settings(listen="0.0.0.0:1", auth="keys", allow_plaintext=True), {}, "in plaintext"),
+        (Settings(listen="0.0.0.0:1", tls_certificate_file="c"), {}, "and auth is none"),
+        (replace(BEYOND, allow_anonymous=True), {}, "and auth is none"),
         (Settings(metrics_listen="[::]:1"), {}, "metrics_listen is [::]:1"),
         (Settings(listen="here"), {}, "an address is HOST:PORT"),
     ],
@@ -310,6 +315,9 @@ def test_risky_settings_are_found(
 def test_known_variables_are_sound() -> None:
     known = {"FOLDLOG_LISTEN": "", "FOLDLOG_LIMIT_LABELS": "", "FOLDLOG_ADDRESS": "", "HOME": "/"}
     assert bad(looked_at(replace(Settings()), known)) == []
+    key = {"FOLDLOG_API_KEY": "k", "FOLDLOG_API_KEY_FILE": "f"}
+    assert bad(looked_at(replace(BEYOND, auth="keys"), key)) == []
+    assert bad(looked_at(replace(BEYOND, tls_client_ca_file="c"), key)) == []
 
 
 def test_a_running_service_is_asked_for_its_health(served_in_memory: Served) -> None:

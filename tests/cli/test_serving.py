@@ -16,7 +16,7 @@ from tests.cli.shell import Shell
 from tests.postgres import empty_database
 from tests.served import ROOT
 
-DEADLINE_S = 30
+DEADLINE_S = 120
 
 
 def environment(**variables: str) -> dict[str, str]:
@@ -167,6 +167,23 @@ def test_plaintext_is_not_for_other_machines(flag: str, tmp_path: Path) -> None:
     assert "0.0.0.0:0 is reached from other machines, in plaintext" in done.stderr
     assert "allow_plaintext" in done.stderr
     assert not (tmp_path / "foldlog.db").exists()
+
+
+def test_an_address_that_others_reach_is_refused_without_keys(tmp_path: Path) -> None:
+    done = foldlog("serve", "--listen", "0.0.0.0:0", "--allow-plaintext", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "auth is none" in done.stderr
+    assert "foldlog keys create" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_letting_everybody_in_is_logged(tmp_path: Path) -> None:
+    aloud = ("--allow-plaintext", "--allow-anonymous")
+    with serving(tmp_path, "--listen", "0.0.0.0:0", *aloud) as (process, line):
+        assert line.startswith("Foldlog serves at 0.0.0.0:")
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=DEADLINE_S)
+    assert "WARNING server.anonymous address=0.0.0.0:0" in said
 
 
 def test_serving_postgresql_never_migrates_and_migrate_says_what_it_did(tmp_path: Path) -> None:

@@ -162,7 +162,8 @@ def test_files_that_cannot_be_used_are_named(
 
 
 def test_plaintext_to_other_machines_is_warned_of_where_it_is_allowed(tmp_path: Path) -> None:
-    with serving(tmp_path, "--allow-plaintext", "--listen", "0.0.0.0:0") as (process, line):
+    aloud = ("--allow-plaintext", "--allow-anonymous")
+    with serving(tmp_path, *aloud, "--listen", "0.0.0.0:0") as (process, line):
         channel = grpc.insecure_channel(address_in(line).replace("0.0.0.0", "127.0.0.1"))
         grpc.channel_ready_future(channel).result(DEADLINE_S)
         channel.close()

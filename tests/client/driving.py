@@ -21,7 +21,7 @@ class State(ClientState[SessionState]):
     session_kind = SessionState
 
     @staticmethod
-    def wire_kind(address: str, tls: Tls | None = None) -> None:
+    def wire_kind(address: str, tls: Tls | None, metadata: object) -> None:
         """There is none."""
 
 

@@ -46,8 +46,9 @@ class Observed:
 class Observation:
     """A tenant's calls, the calls that the store got for them, and the rows it read."""
 
-    def __init__(self, tenant: Tenant) -> None:
-        self.tenant = tenant
+    def __init__(self, app: SessionApplication) -> None:
+        self.app = app
+        self.tenant: Tenant = app.tenant()
         self.calls: Counter[str] = Counter()
         self.rows: Counter[tuple[UUID, int]] = Counter()
 
@@ -69,7 +70,7 @@ async def observed(url: str) -> AsyncIterator[Observation]:
         checkpoints=Observed(store.checkpoints, calls, Counter()),  # type: ignore[arg-type]
     )
     app = SessionApplication(seen, Settings(database_url=url))
-    observation = Observation(app.tenant())
+    observation = Observation(app)
     observation.calls, observation.rows = calls, rows
     try:
         yield observation

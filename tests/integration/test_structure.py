@@ -45,7 +45,9 @@ async def test_an_append_makes_the_same_queries_whatever_the_length(url: str) ->
         for name, length in (("short", 10), ("long", 100_000)):
             await grown(seen.tenant, name, length)
             await append(seen.tenant, name, [said(2, "warm")])
-            await seen.tenant.lanes.close()  # a checkpoint that is owed is no part of the append
+            await (
+                seen.tenant.lanes.pool.close()
+            )  # a checkpoint that is owed is no part of the append
             seen.forget()
             await append(seen.tenant, name, [said(2, "one more")])
             made.append(Counter(seen.calls))
@@ -59,7 +61,7 @@ async def test_an_append_after_a_restart_reads_a_checkpoint_and_a_tail(
 ) -> None:
     async with observed(url) as seen:
         await grown(seen.tenant, "session", length)
-        await seen.tenant.lanes.close()
+        await seen.tenant.lanes.pool.close()
     async with observed(url) as seen:
         await append(seen.tenant, "session", [said(2, "after")])
     assert sum(seen.calls.values()) <= 6
@@ -74,7 +76,7 @@ async def test_opening_a_session_after_a_restart_reads_no_row_twice(url: str) ->
         await append(seen.tenant, "parent", [compacted])
         await seen.tenant.writing.fork("parent", "", "child", None, {}, "", False)
         await append(seen.tenant, "child", [said(2, "own")])
-        await seen.tenant.lanes.close()
+        await seen.tenant.lanes.pool.close()
     async with observed(url) as seen:
         folded = await seen.tenant.reading.fold("child")
         await append(seen.tenant, "child", [said(2, "more")])
@@ -111,7 +113,7 @@ async def test_a_listing_of_the_end_looks_for_no_place_in_the_log(url: str) -> N
     async with observed(url) as seen:
         await grown(seen.tenant, "long", 5_000)
         await seen.tenant.reading.fold("long")
-        await seen.tenant.lanes.close()
+        await seen.tenant.lanes.pool.close()
         seen.forget()
         page = await seen.tenant.reading.events("long", 4_990, 100)
     assert [stored.envelope.seq for stored in page.events] == list(range(4_990, 5_000))

@@ -21,10 +21,11 @@ from foldlog.application.headers import kept_headers
 from foldlog.application.heads import Signer
 from foldlog.application.identity import DEFAULT_TENANT
 from foldlog.application.lane import Lane
-from foldlog.application.lanes import Lanes
+from foldlog.application.lanes import LanePool
 from foldlog.application.mapper import SessionMapper
 from foldlog.application.readers import Readers, Workers
 from foldlog.application.rows import KeptByRows, RowReader
+from foldlog.application.scope import WHOLE, Scope
 from foldlog.application.tenant import Shared, Tenant
 from foldlog.persistence.factory import SessionFactory
 from foldlog.persistence.store import Store
@@ -54,11 +55,9 @@ class SessionApplication(Application[UUID]):
         # On SQLite a restore keeps the other writes waiting for as long as it takes.
         commit_wait_s = None if store.dialect == "sqlite" else settings.commit_timeout_s
         self._committer = Committer(store, commit_wait_s)
-        self._tenants: OrderedDict[str, Tenant] = OrderedDict()
-        self.lanes = Lanes(
-            lambda tenant: self.tenant(tenant).services,
-            settings.fold_cache_bytes,
-            settings.limits.session_id_bytes,
+        self._tenants: OrderedDict[tuple[str, Scope], Tenant] = OrderedDict()
+        self.lanes = LanePool(
+            lambda tenant: self.tenant(tenant).services, settings.fold_cache_bytes
         )
         self.feed = Feed(store, self.lanes, settings.feed_poll_s)
         by_rows = KeptByRows()
@@ -79,14 +78,15 @@ class SessionApplication(Application[UUID]):
             signer,
         )
 
-    def tenant(self, name: str = DEFAULT_TENANT) -> Tenant:
-        """Return the calls of a tenant."""
-        tenant = self._tenants.get(name)
+    def tenant(self, name: str = DEFAULT_TENANT, scope: Scope = WHOLE) -> Tenant:
+        """Return the calls of a tenant, on the sessions of a scope."""
+        key = (name, scope)
+        tenant = self._tenants.get(key)
         if tenant is None:
-            tenant = self._tenants[name] = Tenant(name, self._shared)
+            tenant = self._tenants[key] = Tenant(name, self._shared, scope)
             if len(self._tenants) > TENANTS:
                 self._tenants.popitem(last=False)
-        self._tenants.move_to_end(name)
+        self._tenants.move_to_end(key)
         return tenant
 
     def construct_factory(self, env: Environment) -> InfrastructureFactory[Any]:

@@ -49,6 +49,8 @@ class Chains:
         validate_session_id(session_id, self._id_bytes)
         if len(versions) > MAX_VERSIONS or any(version < 1 for version in versions):
             raise InvalidFieldError.of("versions", f"at most {MAX_VERSIONS}, each from 1 on")
+        if not await self._lanes.show(self._tenant, session_id):
+            raise SessionNotFoundError(session_id=session_id)
         id_ = aggregate_id(self._tenant, session_id)
         lane = self._lanes.known(id_)
         remembered = None

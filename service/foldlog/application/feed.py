@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from eventsourcing.persistence import IntegrityError, Notification
 
 from foldlog import observability
-from foldlog.application.lanes import Lanes
+from foldlog.application.lanes import LanePool
 from foldlog.application.projection import IndexProjection
 from foldlog.application.readers import Readers
 from foldlog.core.errors import FoldlogError, StoreUnavailableError
@@ -24,7 +24,7 @@ INDEX_WAIT_S = 10.0
 class Feed:
     """One follower a process. A hint, a commit of this process or a poll sets it going."""
 
-    def __init__(self, store: Store, lanes: Lanes, poll_s: float) -> None:
+    def __init__(self, store: Store, lanes: LanePool, poll_s: float) -> None:
         self._store = store
         self._lanes = lanes
         self._poll_s = poll_s

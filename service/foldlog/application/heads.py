@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 from foldlog.application.domain import Session
 from foldlog.application.identity import aggregate_id
 from foldlog.application.lane import Services
+from foldlog.application.lanes import Lanes
 from foldlog.application.watching import place_of
 from foldlog.core.anchor import Anchor
 from foldlog.core.errors import (
@@ -51,9 +52,15 @@ class Heads:
     """Reads and signs heads of a tenant's sessions. No cache and no checkpoint is asked."""
 
     def __init__(
-        self, services: Services, signer: Signer | None, id_bytes: int, tenant: str
+        self,
+        services: Services,
+        lanes: Lanes,
+        signer: Signer | None,
+        id_bytes: int,
+        tenant: str,
     ) -> None:
         self._services = services
+        self._lanes = lanes
         self._signer = signer
         self._id_bytes = id_bytes
         self._tenant = tenant
@@ -74,6 +81,8 @@ class Heads:
             validate_session_id(session_id, self._id_bytes)
             if after_cursor:
                 raise InvalidFieldError.of("after_cursor", "session_id excludes it")
+            if not await self._lanes.show(self._tenant, session_id):
+                raise SessionNotFoundError(session_id=session_id)
             yield await self._services.readers.run(self._of_session, session_id, signer)
             return
         run, recorder = self._services.readers.run, self._services.store.recorder
@@ -82,8 +91,12 @@ class Heads:
         newest: int | None = await run(recorder.max_notification_id)
         stop = newest or 0
         while rows := await run(recorder.select_heads, self._tenant, after, stop, PAGE):
-            yield await run(self._page, rows, signer)
+            heads = await run(self._page, rows, signer)
+            yield [head for head in heads if await self._shows(head)]
             after = rows[-1][0]
+
+    async def _shows(self, head: Head) -> bool:
+        return await self._lanes.show(self._tenant, head.anchor.session_id)
 
     def _of_session(self, session_id: str, signer: Signer | None) -> list[Head]:
         id_ = aggregate_id(self._tenant, session_id)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from uuid import UUID, uuid5
 
 from foldlog.internal.v1.storage_pb2 import Envelope
 
 NAMESPACE = UUID("5d0f6f2e-2f8c-5a59-9c4e-6f1f0a3c8f11")
 DEFAULT_TENANT = "default"
+AUDIT_SESSION = "foldlog:audit"  # in every tenant; only the service writes to it
 SERVER_MADE = b"\xff"  # begins the key of a request id that the service made: it is in no text
 
 
@@ -29,6 +31,12 @@ def key_of(envelope: Envelope) -> bytes:
 def aggregate_id(tenant: str, session_id: str) -> UUID:
     """Return the aggregate id of a session: one tenant cannot name another's rows."""
     return uuid5(NAMESPACE, f"{len(tenant)}:{tenant}{session_id}")
+
+
+@lru_cache(1_000)
+def audit_id(tenant: str) -> UUID:
+    """Return the aggregate id of a tenant's audit log."""
+    return aggregate_id(tenant, AUDIT_SESSION)
 
 
 def derived_session_id(tenant: str, scope: str, request_key: bytes) -> str:

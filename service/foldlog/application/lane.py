@@ -20,13 +20,16 @@ from foldlog.application.committer import Commit, Committer
 from foldlog.application.domain import Answered, RequestKey, Session
 from foldlog.application.fold import Fold, Passed
 from foldlog.application.history import History, Opened
+from foldlog.application.identity import AUDIT_SESSION, audit_id
 from foldlog.application.mapper import stored_row
 from foldlog.application.readers import LIGHT_BYTES, Readers, Workers, is_unanswered
 from foldlog.application.tail import Tail, TailRow
 from foldlog.core.errors import (
     FoldlogError,
     OverloadedError,
+    PermissionDeniedError,
     RequestIdReusedError,
+    SessionExistsError,
     StoreUnavailableError,
 )
 from foldlog.internal.v1.storage_pb2 import Envelope
@@ -80,6 +83,7 @@ class Write:
     is_prepared: bool = False
     is_confirmed: bool = False
     attempts: int = 0
+    is_own: bool = False  # the service's, to a session that only it writes to
     on_failed: Callable[[], None] | None = None
 
     @property
@@ -117,9 +121,14 @@ class Services:
 class Lane:
     """One session in this process."""
 
+    is_hidden = False
+
     def __init__(self, services: Services, aggregate_id: UUID, tenant: str) -> None:
         self.services = services
         self.id, self.tenant = aggregate_id, tenant
+        self.is_reserved = aggregate_id == audit_id(tenant)
+        # Who makes keys writes to the audit log beside a service on a SQLite file.
+        self._is_alone = services.store.is_exclusive and not self.is_reserved
         self.head = Session.blank(aggregate_id, tenant)
         self.fold: Fold | None = None
         self.watchers: set[asyncio.Event] = set()
@@ -147,6 +156,9 @@ class Lane:
         """About what the lane costs in memory."""
         return 3_000 + (self.fold.size_bytes if self.fold else 0)
 
+    def require_free(self) -> None:
+        """Raise SessionExistsError if the id is taken by a session that the caller does not see."""
+
     # Reading
 
     async def refresh(self, min_next_seq: int | None = None) -> Session:
@@ -155,7 +167,7 @@ class Lane:
         With `min_next_seq` a head that is as far is taken without a look at the store.
         """
         await self.opened()
-        if self.services.store.is_exclusive:
+        if self._is_alone:
             return self.head
         if min_next_seq is None or self.head.next_seq < min_next_seq:
             await self._catch_up()
@@ -298,6 +310,13 @@ class Lane:
     def enqueue(self, write: Write) -> None:
         """Take a write in its turn; the lane is open. Its answer comes as `write.done`."""
         write.done.add_done_callback(_seen)
+        if self.is_reserved and not write.is_own:
+            write.fail(
+                PermissionDeniedError(
+                    action=f"writing to {AUDIT_SESSION}", needs="the service itself"
+                )
+            )
+            return
         self._queue.append(write)
         self._pump()
 
@@ -480,7 +499,7 @@ class Lane:
         """Look for the write's request in the store, and see what other processes wrote."""
         if await self._replayed(write):
             return
-        if not self.services.store.is_exclusive:
+        if not self._is_alone:
             await self._catch_up()
         write.is_confirmed, self._is_spoilt = True, True
 
@@ -562,3 +581,31 @@ class Lane:
             return None
         envelope = Envelope.FromString(row.state)
         return Answered(row.originator_version, envelope.row_count or 1, envelope.request_digest)
+
+
+class AbsentLane(Lane):
+    """The lane of a session that is hidden from its caller: blank, and it stays so."""
+
+    is_hidden = True
+
+    def __init__(self, lane: Lane, session_id: str) -> None:
+        super().__init__(lane.services, lane.id, lane.tenant)
+        self.fold = Fold()
+        self._session_id = session_id
+
+    def require_free(self) -> None:
+        """Raise SessionExistsError: an id is the tenant's, whoever sees its session."""
+        raise SessionExistsError(session_id=self._session_id)
+
+    async def opened(self) -> None:
+        """Do nothing: there is nothing to read."""
+
+    async def _catch_up(self) -> None:
+        pass
+
+    async def _find(self, key: bytes) -> Answered | None:
+        return None
+
+    def _launch(self, write: Write, decided: Decided, rows: Sequence[SessionStoredEvent]) -> None:
+        self._is_spoilt = True
+        write.fail(SessionExistsError(session_id=self._session_id))

@@ -1,18 +1,23 @@
-"""The lanes of a process: found by session, pinned in use, forgotten when memory runs short."""
+"""The lanes of a process: found by session, pinned in use, forgotten when memory runs short.
+
+A tenant's calls come to them through `Lanes`, which shows a caller what is in the caller's scope.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 from uuid import UUID
 
 from foldlog import observability
 from foldlog.application.domain import Session
-from foldlog.application.identity import aggregate_id
-from foldlog.application.lane import Lane, Services
+from foldlog.application.identity import AUDIT_SESSION, aggregate_id
+from foldlog.application.lane import AbsentLane, Lane, Services
+from foldlog.application.scope import Scope
+from foldlog.core.errors import EventCorruptError, SessionNotFoundError
 from foldlog.core.validation import validate_session_id
 
 MAX_LANES = 20_000
@@ -20,14 +25,11 @@ CHECKPOINT_ROWS = 1_000
 SWEEP_EVERY = 256
 
 
-class Lanes:
+class LanePool:
     """Every session this process knows something about."""
 
-    def __init__(
-        self, services_of: Callable[[str], Services], cache_bytes: int, id_bytes: int
-    ) -> None:
+    def __init__(self, services_of: Callable[[str], Services], cache_bytes: int) -> None:
         self._services_of = services_of
-        self._id_bytes = id_bytes
         self._cache_bytes = cache_bytes
         self._lanes: OrderedDict[UUID, Lane] = OrderedDict()
         self._uses = 0
@@ -35,18 +37,8 @@ class Lanes:
         self._background: set[asyncio.Task[None]] = set()
 
     @contextmanager
-    def use(self, tenant: str, session_id: str) -> Iterator[Lane]:
-        """Give a session's lane, which is not forgotten before the block ends.
-
-        Raises InvalidFieldError or TooLargeError for what can be no session's id.
-        """
-        validate_session_id(session_id, self._id_bytes)
-        with self.pinned(aggregate_id(tenant, session_id), tenant) as lane:
-            yield lane
-
-    @contextmanager
     def pinned(self, id_: UUID, tenant: str) -> Iterator[Lane]:
-        """Give the lane of an aggregate id, as `use` does."""
+        """Give the lane of an aggregate id, which is not forgotten before the block ends."""
         lane = self._lanes.get(id_)
         if lane is None:
             lane = self._lanes[id_] = Lane(self._services_of(tenant), id_, tenant)
@@ -114,3 +106,56 @@ class Lanes:
         """Wait for what runs in the background."""
         while self._background:
             await asyncio.wait(self._background)
+
+
+class Lanes:
+    """The lanes as a caller sees them: a session that is not in the scope is absent."""
+
+    def __init__(self, pool: LanePool, scope: Scope, id_bytes: int) -> None:
+        self.pool = pool
+        self._scope = scope
+        self._id_bytes = id_bytes
+
+    @asynccontextmanager
+    async def use(self, tenant: str, session_id: str) -> AsyncIterator[Lane]:
+        """Give a session's lane, which is not forgotten before the block ends.
+
+        A session is judged once, now. Raises InvalidFieldError or TooLargeError for what can be no
+        session's id.
+        """
+        validate_session_id(session_id, self._id_bytes)
+        with self.pool.pinned(aggregate_id(tenant, session_id), tenant) as lane:
+            if await self._shows(lane):
+                yield lane
+            else:
+                yield AbsentLane(lane, session_id)
+
+    async def _shows(self, lane: Lane) -> bool:
+        """Tell whether a lane's session is in the scope, or is not there. An unreadable is not."""
+        if lane.is_reserved and not self._scope.sees_audit:
+            return False
+        if self._scope.is_whole:
+            return True
+        try:
+            head = await lane.refresh()
+        except EventCorruptError:
+            return False
+        return not head.exists or self._scope.permits(head.labels)
+
+    async def show(self, tenant: str, session_id: str) -> bool:
+        """Tell whether a session of this id is in the scope, or absent for everybody."""
+        if self._scope.is_whole and session_id != AUDIT_SESSION:
+            return True
+        if not session_id:
+            return False  # a damaged row does not say whose it is
+        async with self.use(tenant, session_id) as lane:
+            return not lane.is_hidden
+
+    def require_shown(self, lane: Lane, session_id: str) -> None:
+        """Raise SessionNotFoundError if a lane's session has left the scope."""
+        if not self._scope.permits(lane.head.labels):
+            raise SessionNotFoundError(session_id=session_id)
+
+    def known(self, id_: UUID) -> Lane | None:
+        """Return the lane of an aggregate id if there is one, whatever the scope."""
+        return self.pool.known(id_)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from foldlog.application.feed import Feed
 from foldlog.application.identity import aggregate_id
 from foldlog.application.readers import Readers
+from foldlog.application.scope import Scope
 from foldlog.core.errors import InvalidFieldError
 from foldlog.core.validation import validate_session_id
 from foldlog.persistence.index import SessionIndex
@@ -23,13 +26,20 @@ class CallLedger:
     """Lists unresolved calls."""
 
     def __init__(
-        self, index: SessionIndex, feed: Feed, readers: Readers, limits: Limits, tenant: str
+        self,
+        index: SessionIndex,
+        feed: Feed,
+        readers: Readers,
+        limits: Limits,
+        tenant: str,
+        scope: Scope,
     ) -> None:
         self._index = index
         self._feed = feed
         self._readers = readers
         self._limits = limits
         self._tenant = tenant
+        self._labels = scope.labels
 
     async def unresolved(
         self, page_size: int, page_token: str, session_id: str
@@ -43,7 +53,7 @@ class CallLedger:
             validate_session_id(session_id, self._limits.session_id_bytes)
             only = aggregate_id(self._tenant, session_id)
         await self._feed.indexed()
-        query = CallQuery(page_size, page_token, only, self._tenant)
+        query = CallQuery(page_size, page_token, only, self._tenant, self._labels)
         try:
             return await self._readers.run(self._page, query)
         except CallTokenError as error:
@@ -54,7 +64,7 @@ class CallLedger:
         size, token = 0, query.page_token
         while True:
             wanted = min(query.page_size - len(found), CALLS_AT_ONCE)
-            step = CallQuery(wanted, token, query.aggregate_id, query.tenant)
+            step = replace(query, page_size=wanted, page_token=token)
             rows = self._index.list_unresolved(step)
             for call in rows[:wanted]:
                 size += call.size_bytes

@@ -91,7 +91,7 @@ class Reading:
 
     async def head(self, session_id: str) -> Session:
         """Return a session's head as it is now: it does not move on."""
-        with self._lanes.use(self._tenant, session_id) as lane:
+        async with self._lanes.use(self._tenant, session_id) as lane:
             head = await lane.refresh()
             decisions.require_session(head, session_id)
             return head.copy()
@@ -108,7 +108,7 @@ class Reading:
 
         Raises EventCorruptError if an event it needs is damaged, unless `tolerant`.
         """
-        with self._lanes.use(self._tenant, session_id) as lane:
+        async with self._lanes.use(self._tenant, session_id) as lane:
             head = await lane.refresh(min_next_seq)
             decisions.require_session(head, session_id)
             if min_next_seq is not None and at_seq is None and head.next_seq < min_next_seq:
@@ -195,7 +195,7 @@ class Reading:
         """Return a page of events from a seq, each marked."""
         folded = await self.fold(session_id, tolerant=True)
         marks = Marks(folded.fold)
-        with self._lanes.use(self._tenant, session_id) as lane:
+        async with self._lanes.use(self._tenant, session_id) as lane:
             spans = spans_of(lane.head)
         found, next_from = await self._services.readers.run(
             self._page, spans, from_seq, page_size, types, folded.next_seq
@@ -248,9 +248,10 @@ class Reading:
         walked: Session | None = head
         while walked is not None and walked.parent is not None:
             parent_id, at_seq = walked.parent
-            ancestors.append((parent_id, at_seq))
-            with self._lanes.use(self._tenant, parent_id) as lane:
+            async with self._lanes.use(self._tenant, parent_id) as lane:
                 walked = await lane.refresh()
+            if walked.exists:  # to this caller
+                ancestors.append((parent_id, at_seq))
         return ancestors, head.next_seq
 
     async def difference(
@@ -290,7 +291,7 @@ class Reading:
     ) -> int | None:
         spans = []
         for session_id in (left, right):
-            with self._lanes.use(self._tenant, session_id) as lane:
+            async with self._lanes.use(self._tenant, session_id) as lane:
                 spans.append(spans_of(await lane.refresh()))
         shared = None
         for one, other in zip(*spans, strict=False):

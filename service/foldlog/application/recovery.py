@@ -112,7 +112,7 @@ class Recovery:
 
     async def plan(self, session_id: str) -> PlanRecoveryResponse:
         """Say what is open. Changes nothing."""
-        with self._lanes.use(self._tenant, session_id) as lane:
+        async with self._lanes.use(self._tenant, session_id) as lane:
             survey = await self._survey(lane, session_id)
             return await self._services.workers.run(survey.weight_bytes, survey.answer)
 

@@ -115,7 +115,7 @@ class Requests:
         folded = await reading.fold(session_id, at_seq, independent=independent)
         anew = reading if independent else None
         state = await self.state(folded.fold, folded.next_seq, session_id, anew)
-        with self._lanes.use(self._tenant, session_id) as lane:
+        async with self._lanes.use(self._tenant, session_id) as lane:
             if independent:
                 hashed = RequestHash(header_from_proto(state.header))
             else:

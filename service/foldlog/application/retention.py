@@ -71,7 +71,7 @@ class Retention:
             count = sum(r.last - r.first + 1 for r in fact.dropped)
             return count, fact.whole_from_seq, envelope.seq
 
-        with self._lanes.use(self._tenant, session_id) as lane:
+        async with self._lanes.use(self._tenant, session_id) as lane:
             answer: tuple[int, int, int] = await lane.write(Write(request, decide, replay, prepare))
             # What a crash leaves undone here, the next snapshot finds again.
             kept = await self._kept(lane.id)

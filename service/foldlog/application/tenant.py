@@ -17,8 +17,9 @@ from foldlog.application.feed import Feed
 from foldlog.application.headers import HeaderCache, Headers, KeptHeaders
 from foldlog.application.heads import Heads, Signer
 from foldlog.application.history import History
+from foldlog.application.identity import AUDIT_SESSION
 from foldlog.application.lane import Lane, Services
-from foldlog.application.lanes import Lanes
+from foldlog.application.lanes import LanePool, Lanes
 from foldlog.application.ledger import CallLedger
 from foldlog.application.ranges import Ranges
 from foldlog.application.readers import Readers, Workers
@@ -28,6 +29,7 @@ from foldlog.application.recovery import Recovery
 from foldlog.application.requests import Requests
 from foldlog.application.retention import Retention
 from foldlog.application.rows import KeptByRows, RowReader
+from foldlog.application.scope import WHOLE, Scope
 from foldlog.application.steps import Steps
 from foldlog.application.transfer import Transfer
 from foldlog.application.verifying import Verifying
@@ -52,7 +54,7 @@ class Shared:
     object_threads: Readers
     workers: Workers
     committer: Committer
-    lanes: Lanes
+    lanes: LanePool
     feed: Feed
     on_stored: Callable[[Lane, Sequence[Session.Event], int], None]
     references: References
@@ -63,12 +65,13 @@ class Shared:
 
 
 class Tenant:
-    """The calls on one tenant's sessions."""
+    """The calls on one tenant's sessions, as far as they are in a scope."""
 
-    def __init__(self, name: str, shared: Shared) -> None:
+    def __init__(self, name: str, shared: Shared, scope: Scope = WHOLE) -> None:
         self.name = name
+        self.scope = scope
         self.settings = shared.settings
-        self.lanes = shared.lanes
+        self.lanes = Lanes(shared.lanes, scope, shared.settings.limits.session_id_bytes)
         self._shared = shared
         store = shared.store.for_tenant(name)
         reader = RowReader(store, name, shared.by_rows)
@@ -95,8 +98,8 @@ class Tenant:
         self._bodies = Bodies(reader, shared.bodies)
         self.reading = Reading(services, lanes, self._bodies, limits, name)
         self.chains = Chains(services, lanes, limits.session_id_bytes, name)
-        self.heads = Heads(services, shared.signer, limits.session_id_bytes, name)
-        self.writing = Writing(services, lanes, limits, name)
+        self.heads = Heads(services, lanes, shared.signer, limits.session_id_bytes, name)
+        self.writing = Writing(services, lanes, limits, name, self.scope)
         self.checking = Checking(self.reading, shared.workers, self.settings.check_mode)
         self.retention = Retention(services, lanes, feed, self._bodies, self.writing, name)
         self.watching = Watching(
@@ -107,7 +110,9 @@ class Tenant:
         )
         self.transfer = Transfer(services, lanes, self.reading, self.writing, limits, name)
         self.recovery = Recovery(services, lanes, self.reading, self.writing, limits, name)
-        self.ledger = CallLedger(services.store.index, feed, shared.readers, limits, name)
+        self.ledger = CallLedger(
+            services.store.index, feed, shared.readers, limits, name, self.scope
+        )
         self.ranges = Ranges(self.reading, shared.readers)
 
     def _add_requests(self) -> None:
@@ -127,7 +132,11 @@ class Tenant:
     async def list_sessions(self, query: IndexQuery) -> IndexPage:
         """Return a page of the tenant's index, once it has passed this process's own writes."""
         await self._shared.feed.indexed()
-        query = replace(query, tenant=self.name)
+        labels = self.scope.narrowed(query.labels)
+        if labels is None:
+            return IndexPage(())
+        without = "" if self.scope.sees_audit else AUDIT_SESSION
+        query = replace(query, tenant=self.name, labels=labels, without_session_id=without)
         try:
             return await self._shared.readers.run(self.services.store.index.list_sessions, query)
         except PageTokenError as error:

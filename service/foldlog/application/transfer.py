@@ -168,7 +168,7 @@ class Transfer:
         batches: AsyncIterator[Sequence[RawEvent]],
     ) -> tuple[int, int]:
         """Put events under their seqs and return (count, next_seq)."""
-        with self._lanes.use(self._tenant, session_id) as lane:
+        async with self._lanes.use(self._tenant, session_id) as lane:
             spool = Spool(self._limits, self._services.history.reader.texts.put)
             try:
                 content = await self._spool(spool, batches)
@@ -231,6 +231,7 @@ class Transfer:
                 fold = (await lane.current_fold()).copy() if lane.head.exists else Fold()
                 head = lane.head.copy()
                 check(head)
+                lane.require_free()
                 try:
                     await self._insert(lane, head, request, row_count, fold, specs)
                     return
@@ -305,9 +306,10 @@ class Transfer:
             labels = file.header.get("labels", {})
             metadata_json = file.header.get("metadata_json", "")
             self._writing.judge_description(labels, metadata_json)
+            self._writing.require_labels("ImportSession", labels)
             request = self._writing.request(request_id, b"import", name.encode(), digest.value())
             write = self._import_write(name, request, file, labels, metadata_json)
-            with self._lanes.use(self._tenant, name) as lane:
+            async with self._lanes.use(self._tenant, name) as lane:
                 await lane.write(write)
                 return lane.head, file.spool.count
         finally:

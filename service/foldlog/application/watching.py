@@ -75,7 +75,7 @@ class Watching:
         """
         if from_seq < 0:
             raise InvalidFieldError.of("from_seq", f"{from_seq} is below 0")
-        with self._lanes.use(self._tenant, session_id) as lane:
+        async with self._lanes.use(self._tenant, session_id) as lane:
             woken = asyncio.Event()
             lane.watchers.add(woken)
             observability.metrics.watch_opened()
@@ -83,6 +83,7 @@ class Watching:
                 head = await lane.refresh()
                 decisions.require_session(head, session_id)
                 async for item in self._watch(lane, woken, from_seq):
+                    self._lanes.require_shown(lane, session_id)
                     yield item
             finally:
                 lane.watchers.discard(woken)
@@ -183,14 +184,33 @@ class Watching:
                     yield CaughtUp(cursor=str(after_id))
                 continue
             after_id = page[-1].id
-            items, damage = await self._services.readers.run(_decoded, reader, page)
-            for item in items:
+            async for item in self._shown(reader, page):
                 stored = self._feed.passed
                 yield item
                 if told:
                     self._require_pace(self._feed.passed - stored, int(item.cursor))
-            if damage is not None:
+
+    async def _shown(
+        self, reader: RowReader, page: Sequence[Notification]
+    ) -> AsyncIterator[FeedItem]:
+        """Yield what a caller may see of a page.
+
+        Raises EventCorruptError at a damaged row of it.
+        """
+        seen: dict[str, bool] = {}
+        while page:
+            items, damage = await self._services.readers.run(_decoded, reader, page)
+            for item in items:
+                if await self._shows(item.session_id, seen):
+                    yield item
+            if damage is not None and await self._shows(damage.session_id, seen):
                 raise damage
+            page = page[len(items) + 1 :]
+
+    async def _shows(self, session_id: str, seen: dict[str, bool]) -> bool:
+        if session_id not in seen:
+            seen[session_id] = await self._lanes.show(self._tenant, session_id)
+        return seen[session_id]
 
     async def _start(self, after_cursor: str, from_now: bool) -> int:
         if after_cursor:

@@ -22,10 +22,11 @@ from foldlog.application.lanes import Lanes
 from foldlog.application.mapper import domain_event
 from foldlog.application.readers import ENTRY_BYTES
 from foldlog.application.rows import Row
+from foldlog.application.scope import Scope
 from foldlog.application.seal import GENESIS
 from foldlog.application.trimming import Ground, ground_of
 from foldlog.core.canonical import check_free_json
-from foldlog.core.errors import HistoryDroppedError
+from foldlog.core.errors import HistoryDroppedError, PermissionDeniedError
 from foldlog.core.validation import validate_labels, validate_request_id
 from foldlog.internal.v1.storage_pb2 import StoredFact
 from foldlog.settings import Limits
@@ -34,11 +35,14 @@ from foldlog.settings import Limits
 class Writing:
     """Decides, stores and answers."""
 
-    def __init__(self, services: Services, lanes: Lanes, limits: Limits, tenant: str) -> None:
+    def __init__(
+        self, services: Services, lanes: Lanes, limits: Limits, tenant: str, scope: Scope
+    ) -> None:
         self._services = services
         self._lanes = lanes
         self._limits = limits
         self._tenant = tenant
+        self._scope = scope
 
     # What every write shares
 
@@ -59,31 +63,43 @@ class Writing:
             require_size("metadata_json", len(metadata_json.encode()), limits.metadata_bytes)
             check_free_json(metadata_json, "metadata_json", limits.json_depth)
 
+    def require_labels(self, action: str, labels: Mapping[str, str]) -> None:
+        """Raise PermissionDeniedError unless a session may get these labels from the caller."""
+        self._scope.require(action, labels)
+
     def call(self, request: RequestKey) -> Call:
         """Return what a decision is given."""
         return Call(request, time.time_ns())
 
     async def _write(self, session_id: str, write: Write) -> tuple[Session, Any]:
-        with self._lanes.use(self._tenant, session_id) as lane:
+        async with self._lanes.use(self._tenant, session_id) as lane:
             answer = await lane.write(write)
             return lane.head.copy(), answer
 
     # Sessions
 
     async def create(
-        self, session_id: str, request_id: str, labels: Mapping[str, str], metadata_json: str
+        self,
+        session_id: str,
+        request_id: str,
+        labels: Mapping[str, str],
+        metadata_json: str,
+        *,
+        is_own: bool = False,
     ) -> Session:
-        """Create a session and return its head."""
+        """Create a session and return its head; one of the service's own if it says so."""
         request = self.request(request_id, *_described("create", labels, metadata_json))
         session_id = session_id or derived_session_id(self._tenant, "", request.key)
         self.judge_description(labels, metadata_json)
+        self.require_labels("CreateSession", labels)
 
         def decide(head: Session, _: object) -> Decided:
             key = secrets.token_bytes(32)
             call = self.call(request)
             return decisions.create(head, call, session_id, labels, metadata_json, key)
 
-        head, first = await self._write(session_id, Write(request, decide, self._as_begun))
+        write = Write(request, decide, self._as_begun, is_own=is_own)
+        head, first = await self._write(session_id, write)
         return first or head
 
     async def update(
@@ -104,6 +120,7 @@ class Writing:
             kept = {k: v for k, v in labels.items() if k not in set(remove_labels)}
             changed = kept | dict(set_labels)
             self.judge_description(changed, "")
+            self.require_labels("UpdateSession", changed)
             return changed
 
         def decide(head: Session, _: object) -> Decided:
@@ -264,6 +281,7 @@ class Writing:
         request = self.request(request_id, *content, session_id.encode(), str(at_seq).encode())
         child_id = child_id or derived_session_id(self._tenant, session_id, request.key)
         self.judge_description(labels, metadata_json)
+        self.require_labels("ForkSession", labels)
 
         async def prepare(_: Lane) -> Origins:
             origins = await self._origins(session_id, at_seq)
@@ -292,7 +310,11 @@ class Writing:
         return answer if isinstance(answer, tuple) else (head, answer)
 
     async def _origins(self, session_id: str, at_seq: int | None) -> Origins:
-        with self._lanes.use(self._tenant, session_id) as parent:
+        async with self._lanes.use(self._tenant, session_id) as parent:
+            if parent.is_reserved:
+                raise PermissionDeniedError(
+                    action=f"forking {session_id}", needs="the service itself"
+                )
             head = (await parent.refresh()).copy()  # the parent goes on while we wait
             decisions.require_session(head, session_id)
             seq = head.next_seq - 1 if at_seq is None else at_seq
@@ -335,7 +357,7 @@ class Writing:
 
         The parent's purge may not have seen the fork, so what is still there is no help.
         """
-        with self._lanes.use(self._tenant, origins.parent_session_id) as parent:
+        async with self._lanes.use(self._tenant, origins.parent_session_id) as parent:
             head = await parent.refresh()
             if head.drop_versions == origins.drop_versions:
                 return

@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from foldlog.cli import (
+    acts,
     anchoring,
     attachments,
     audit,
     diagnosis,
+    keys,
     proof,
     reading,
     recovery,
@@ -21,7 +23,8 @@ from foldlog.cli import (
     why,
     writing,
 )
-from foldlog.cli.options import Address, AsJson
+from foldlog.cli.connection import use_key_file
+from foldlog.cli.options import Address, ApiKeyFile, AsJson
 from foldlog.cli.outcome import Commands
 
 PANELS = {
@@ -36,7 +39,7 @@ PANELS = {
     "Read": (reading.show, reading.tail, reading.diff),
     "Write": (writing.append, writing.replace, writing.rewind, writing.fork, writing.snapshot),
     "After a crash": (recovery.recover, recovery.unresolved),
-    "Prove": (proof.check, audit.verify, anchoring.anchor, why.request, why.why),
+    "Prove": (proof.check, audit.verify, anchoring.anchor, acts.audit, why.request, why.why),
     "Move": (transfer.export, transfer.import_),
 }
 
@@ -57,6 +60,7 @@ def _hand_down(
     ctx: typer.Context,
     address: Address = "",
     as_json: AsJson = False,
+    api_key_file: ApiKeyFile = "",
     version_: Annotated[
         bool,
         typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version."),
@@ -70,11 +74,13 @@ def _hand_down(
     if ctx.invoked_subcommand is None:
         typer.echo(ctx.get_help())
         return
+    use_key_file(api_key_file)
     given = {name: value for name, value in (("address", address), ("as_json", as_json)) if value}
     names = (_name_of(command) for panel in PANELS.values() for command in panel)
     ctx.default_map = {
         **{name: given for name in names},
         "attach": {command.__name__: given for command in attachments.COMMANDS},
+        "keys": dict.fromkeys(keys.COMMANDS, given),
     }
 
 
@@ -94,6 +100,7 @@ def _made() -> typer.Typer:
         for command in commands:
             made.command(_name_of(command), rich_help_panel=panel)(command)
     made.add_typer(attachments.attach, name="attach", rich_help_panel="Move")
+    made.add_typer(keys.keys, name="keys", rich_help_panel="Run the service")
     return made
 
 

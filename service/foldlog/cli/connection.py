@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from foldlog.cli.options import resolved
@@ -11,6 +13,24 @@ from foldlog.cli.outcome import CommandError, Outcome
 
 if TYPE_CHECKING:
     from foldlog.client.client import Client
+
+_key_file: ContextVar[str] = ContextVar("key_file", default="")
+
+
+def use_key_file(path: str) -> None:
+    """Take the API key from a file, for every connection that this command line makes."""
+    _key_file.set(path)
+
+
+def _api_key() -> str | None:
+    """Return the key of the file that was named; None means the environment's."""
+    path = _key_file.get()
+    if not path:
+        return None
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path} cannot be read: {getattr(error, 'strerror', error)}") from None
 
 
 @contextmanager
@@ -23,9 +43,9 @@ def connected(address: str, *, patient: bool = False) -> Iterator[Client]:
     from foldlog.client import errors
     from foldlog.client.client import Client
 
-    where = resolved(address)
+    where, key = resolved(address), _api_key()
     try:
-        client = Client(where) if patient else Client(where, retry=None)
+        client = Client(where, api_key=key) if patient else Client(where, retry=None, api_key=key)
     except ValueError as error:
         raise CommandError(f"{error}.") from None
     try:

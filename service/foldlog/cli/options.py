@@ -19,6 +19,16 @@ Address = Annotated[
         help=f"The server. Unset: FOLDLOG_ADDRESS, else {DEFAULT_ADDRESS}.",
     ),
 ]
+ApiKeyFile = Annotated[
+    str,
+    typer.Option(
+        "--api-key-file",
+        metavar="FILE",
+        envvar="FOLDLOG_API_KEY_FILE",
+        show_default=False,
+        help="A file that holds the API key. Unset: FOLDLOG_API_KEY holds it, if one is needed.",
+    ),
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON for programs.", show_default=False)
 ]

@@ -41,6 +41,9 @@ ADVICE: dict[type[FoldlogError], str] = {
     errors.HeaderMissingError: "Append a request header first.",
     errors.SigningKeyMissingError: "Make one: foldlog signing-key FILE; then serve with it.",
     errors.InternalError: "Look for the id in the server's log.",
+    errors.UnauthenticatedError: "Give a key: FOLDLOG_API_KEY, or foldlog --api-key-file FILE ...",
+    errors.PermissionDeniedError: "Use a key that may: foldlog keys create.",
+    errors.QuotaExceededError: "Make room, or raise it: foldlog quotas set.",
     errors.ShuttingDownError: "Try again once the server is back.",
 }
 

@@ -13,7 +13,14 @@ from typing import Annotated, Any
 import typer
 
 from foldlog.cli.outcome import CommandError, Outcome
-from foldlog.settings import Setting, Settings, described, split_address
+from foldlog.settings import Setting, Settings, UnguardedError, described, split_address
+
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL", help="The database. Unset: the configured one.", show_default=False
+    ),
+]
 
 SERVICE_PASSWORD = "FOLDLOG_SERVICE_PASSWORD"
 
@@ -84,13 +91,13 @@ def serve(settings: Settings) -> None:
     from foldlog.server.tls import CertificateError, PlaintextError
 
     _require_signing_key(settings.signing_key_file)
-    _require_address(settings.listen)
+    _require_address(settings)
     try:
         run(settings, ready=lambda address: _announce(settings, address))
-    except (CertificateError, PlaintextError) as error:
+    except (CertificateError, PlaintextError, UnguardedError) as error:
         raise CommandError(f"{error}.") from None
     except (PersistenceError, ValueError, ImportError) as error:
-        raise _database_trouble(error) from None
+        raise database_trouble(error) from None
     except OSError as error:
         raise CommandError(f"{error}. Is it in use? Name another one, or port 0 for any.") from None
 
@@ -108,9 +115,9 @@ def _require_signing_key(file: str) -> None:
         raise CommandError(f"the signing key cannot be used: {error}.") from None
 
 
-def _require_address(listen: str) -> None:
+def _require_address(settings: Settings) -> None:
     try:
-        split_address(listen)
+        split_address(settings.listen)
     except ValueError as error:
         raise CommandError(f"--listen: {error}") from None
 
@@ -147,7 +154,8 @@ def _without_password(url: str) -> str:
     return parts._replace(netloc=f"{user.split(':')[0]}:***@{host}").geturl()
 
 
-def _database_trouble(error: Exception) -> CommandError:
+def database_trouble(error: Exception) -> CommandError:
+    """Return what a command says where its database cannot be used."""
     from foldlog.persistence.errors import is_unavailable
 
     said = f"the database cannot be used: {' '.join(str(error).split())}."
@@ -157,12 +165,7 @@ def _database_trouble(error: Exception) -> CommandError:
 
 
 def migrate(
-    database_url: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", help="The database. Unset: the configured one.", show_default=False
-        ),
-    ] = None,
+    database_url: DatabaseUrl = None,
     service_user: Annotated[
         str | None,
         typer.Option(
@@ -185,7 +188,7 @@ def migrate(
         )
         applied = schema.migrate(settings.database_url, service_user=user or None)
     except (PersistenceError, ValueError, OSError, ImportError) as error:
-        raise _database_trouble(error) from None
+        raise database_trouble(error) from None
     for name in applied:
         typer.echo(f"applied {name}")
     where = _without_password(settings.database_url)

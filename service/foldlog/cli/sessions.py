@@ -47,14 +47,15 @@ def sessions(
             parent=parent,
             custom_key=custom_key,
             custom_kind=custom_kind,
-            created_from=_with_zone(created_from),
-            created_before=_with_zone(created_before),
-            updated_from=_with_zone(updated_from),
+            created_from=with_zone(created_from),
+            created_before=with_zone(created_before),
+            updated_from=with_zone(updated_from),
         )
         _print_list(islice(found, limit or None), as_json)
 
 
-def _with_zone(time: datetime | None) -> datetime | None:
+def with_zone(time: datetime | None) -> datetime | None:
+    """Return a time whose zone, where it has none, is UTC."""
     return time.replace(tzinfo=UTC) if time and time.tzinfo is None else time
 
 

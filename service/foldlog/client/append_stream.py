@@ -165,7 +165,8 @@ class AppendStream:
                 self._to_send.put(None)
             self._changed.notify_all()
             stream = self._client.wire.callable_of("stream_stream", APPEND_STREAM)
-            self._call = stream(iter(self._to_send.get, None))
+            metadata = self._client.wire.metadata
+            self._call = stream(iter(self._to_send.get, None), metadata=metadata)
             return self._to_send
 
     def _take(self, answer: pb.AppendStreamResponse) -> bool:

@@ -131,7 +131,8 @@ class AsyncAppendStream:
         for request in self._outbox.to_send_again():
             self._to_send.put_nowait(request)
         self._changed.set()
-        call = self._client.wire.callable_of("stream_stream", APPEND_STREAM)()
+        wire = self._client.wire
+        call = wire.callable_of("stream_stream", APPEND_STREAM)(metadata=wire.metadata)
         sender = asyncio.create_task(self._send(call, self._to_send))
         try:
             return await self._receive(call, attempts)

@@ -11,6 +11,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 
 from foldlog._grpc import aio, grpc
 from foldlog.client.channel import OPTIONS
+from foldlog.client.credentials import Metadata
 from foldlog.client.errors import ClientClosedError
 from foldlog.client.methods import Method
 from foldlog.client.state import SessionState
@@ -40,10 +41,11 @@ P = ParamSpec("P")
 class AsyncWire:
     """A channel of one event loop, made at the first call, and how steps are performed on it."""
 
-    def __init__(self, address: str, tls: Tls | None = None) -> None:
+    def __init__(self, address: str, tls: Tls | None = None, metadata: Metadata = ()) -> None:
         self._address = address
         self._tls = tls
         self._credentials = None if tls is None else tls.credentials()
+        self.metadata = metadata
         self._channel: aio.Channel | None = None
         self._callables: dict[tuple[str, str], Any] = {}
         self._closed = False
@@ -99,11 +101,12 @@ class AsyncWire:
         match step:
             case Unary(method, request, timeout_s):
                 send = self.callable_of("unary_unary", method)
-                return await _outcome(send(request, timeout=timeout_s))
+                return await _outcome(send(request, timeout=timeout_s, metadata=self.metadata))
             case Upload():
                 return await self._upload(step)
             case Open(method, request, timeout_s):
-                return self.callable_of("unary_stream", method)(request, timeout=timeout_s)
+                stream_of = self.callable_of("unary_stream", method)
+                return stream_of(request, timeout=timeout_s, metadata=self.metadata)
             case Receive(stream):
                 answer = await _outcome(cast(Any, stream).read())
                 return None if answer is aio.EOF else answer
@@ -112,7 +115,8 @@ class AsyncWire:
         return None
 
     async def _upload(self, step: Upload) -> object:
-        call = self.callable_of("stream_unary", step.method)(timeout=step.timeout_s)
+        send = self.callable_of("stream_unary", step.method)
+        call = send(timeout=step.timeout_s, metadata=self.metadata)
         try:
             # A write to a call that has ended raises; why it ended is what the call answers.
             with suppress(grpc.RpcError, asyncio.InvalidStateError):

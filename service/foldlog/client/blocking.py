@@ -14,6 +14,7 @@ from google.protobuf.message import Message as ProtoMessage
 
 from foldlog._grpc import grpc
 from foldlog.client.channel import OPTIONS
+from foldlog.client.credentials import Metadata
 from foldlog.client.errors import ClientClosedError
 from foldlog.client.methods import Method
 from foldlog.client.state import SessionState
@@ -51,8 +52,9 @@ def _channel(address: str, tls: Tls | None) -> grpc.Channel:
 class Wire:
     """A channel, and how steps are performed on it. Threads may share it."""
 
-    def __init__(self, address: str, tls: Tls | None = None) -> None:
+    def __init__(self, address: str, tls: Tls | None = None, metadata: Metadata = ()) -> None:
         self._channel = _channel(address, tls)
+        self.metadata = metadata
         self._callables: dict[tuple[str, str], Any] = {}
         self._closed = threading.Event()
 
@@ -97,11 +99,13 @@ class Wire:
     def _perform(self, step: Step | Emit[Any]) -> object:
         match step:
             case Unary(method, request, timeout_s):
-                return _answer(self.callable_of("unary_unary", method), request, timeout_s)
+                call = self.callable_of("unary_unary", method)
+                return _answer(call, request, timeout_s, self.metadata)
             case Upload():
                 return self._upload(step)
             case Open(method, request, timeout_s):
-                return self.callable_of("unary_stream", method)(request, timeout=timeout_s)
+                stream_of = self.callable_of("unary_stream", method)
+                return stream_of(request, timeout=timeout_s, metadata=self.metadata)
             case Receive(stream):
                 return _next(stream)
             case Sleep(delay_s):
@@ -127,7 +131,7 @@ class Wire:
         """Iterate here, in the caller's thread: gRPC takes requests over in a thread of its own."""
         handed: queue.Queue[ProtoMessage | None] = queue.Queue(UPLOAD_AHEAD)
         send = self.callable_of("stream_unary", step.method)
-        call = send.future(iter(handed.get, None), timeout=step.timeout_s)
+        call = send.future(iter(handed.get, None), timeout=step.timeout_s, metadata=self.metadata)
         try:
             for request in step.requests():
                 if not _hand_over(handed, request, call):
@@ -146,9 +150,9 @@ def _ignore(connectivity: grpc.ChannelConnectivity) -> None:
     """Take note of nothing: that the channel is watched is enough."""
 
 
-def _answer(call: Any, request: ProtoMessage, timeout_s: float) -> object:
+def _answer(call: Any, request: ProtoMessage, timeout_s: float, metadata: Metadata) -> object:
     try:
-        return call(request, timeout=timeout_s)
+        return call(request, timeout=timeout_s, metadata=metadata)
     except grpc.RpcError as error:
         return failure_of_call(error)
 

@@ -65,6 +65,7 @@ class Session(SessionState):
 class Client(ClientState[Session]):
     """A connection to the service. Without an address: FOLDLOG_ADDRESS, else 127.0.0.1:50551.
 
+    `api_key` says who calls; None means what FOLDLOG_API_KEY holds, if anything.
     In plaintext unless `tls`, or FOLDLOG_TLS and its kind, say how it is encrypted.
 
     Every call has a timeout, within which lost connections and refusals that pass are tried again

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Self, TypeVar
 from uuid import uuid4
 
+from foldlog.client.credentials import Metadata, metadata_of
 from foldlog.client.encoding import valid_session_id
 from foldlog.client.recovery import Recovery
 from foldlog.client.retries import Attempts, RetryPolicy
@@ -44,7 +45,7 @@ class ClientState(Generic[S]):
     """A client's settings and counters, and the kinds of its sessions and of its wire."""
 
     session_kind: type[S]
-    wire_kind: Callable[[str, Tls | None], Any]
+    wire_kind: Callable[[str, Tls | None, Metadata], Any]
 
     def __init__(
         self,
@@ -54,13 +55,15 @@ class ClientState(Generic[S]):
         retry: RetryPolicy | None = RetryPolicy(),  # noqa: B008
         limits: SendLimits = SendLimits(),
         tls: Tls | None = None,
+        api_key: str | None = None,
     ) -> None:
         self.address = address or os.environ.get("FOLDLOG_ADDRESS") or DEFAULT_ADDRESS
         self.timeout_s = timeout_s
         self.retry = retry
         self.limits = limits
         self.failed_appends = 0
-        self.wire = self.wire_kind(self.address, tls or Tls.from_environment())
+        key = api_key if api_key is not None else os.environ.get("FOLDLOG_API_KEY", "")
+        self.wire = self.wire_kind(self.address, tls or Tls.from_environment(), metadata_of(key))
 
     def session(self, session_id: str) -> S:
         """Return the object for a session. Makes no call: whether it exists shows at the first."""

@@ -23,6 +23,7 @@ from foldlog.core.errors import (
     FoldlogError,
     InvalidFieldError,
     OverloadedError,
+    QuotaExceededError,
     RequestNotDerivableError,
     ShuttingDownError,
     SlowReaderError,
@@ -84,7 +85,14 @@ def _decoded(value: str | bytes) -> Iterable[AnyMessage]:
 def _failure(code: grpc.StatusCode, message: str, details: Iterable[AnyMessage]) -> Failure:
     packed = {each.type_url.rpartition("/")[2]: each for each in details}
     error = _error_of_reason(message, packed) or _error_of_code(code, message)
-    return Failure(error, isinstance(error, TRANSIENT), _delay_s(packed))
+    return Failure(error, _is_transient(error), _delay_s(packed))
+
+
+def _is_transient(error: FoldlogError) -> bool:
+    """Tell whether the same call may well succeed in a moment: room for more bytes comes later."""
+    if isinstance(error, QuotaExceededError):
+        return error.quota == "calls_per_s"
+    return isinstance(error, TRANSIENT)
 
 
 def _error_of_code(code: grpc.StatusCode, message: str) -> FoldlogError:

@@ -324,6 +324,32 @@ class ShuttingDownError(FoldlogError):
     template = "the server shuts down"
 
 
+class UnauthenticatedError(FoldlogError):
+    """The call has no valid credentials: none, or unknown, expired or revoked ones."""
+
+    reason = "UNAUTHENTICATED"
+    template = "the call has no valid credentials"
+
+
+class PermissionDeniedError(FoldlogError):
+    """The caller is known and may not do this."""
+
+    reason = "PERMISSION_DENIED"
+    template = "{action} needs {needs}"
+    action: str
+    needs: str
+
+
+class QuotaExceededError(FoldlogError):
+    """The tenant has used up a quota."""
+
+    reason = "QUOTA_EXCEEDED"
+    template = "the tenant's quota of {quota} is {limit}, and {used} are used"
+    quota: str
+    limit: int
+    used: int
+
+
 class SlowReaderError(FoldlogError):
     """A watch reads too slowly."""
 

@@ -28,6 +28,22 @@ _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _PARAMETER = rf'[ \t]*;[ \t]*{_TOKEN}=(?:{_TOKEN}|"(?:[^"\\]|\\.)*")'
 _MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}(?:{_PARAMETER})*")
 
+TENANT_BYTES = 128
+NAME_BYTES = 256
+
+
+def validate_tenant(tenant: str) -> None:
+    """Raise InvalidFieldError for what can be no tenant's name."""
+    if not tenant or not tenant.isprintable() or len(tenant.encode()) > TENANT_BYTES:
+        wrong = f"it is 1 to {TENANT_BYTES} bytes of printable UTF-8"
+        raise InvalidFieldError.of("tenant", wrong)
+
+
+def validate_name(name: str, field: str) -> None:
+    """Raise InvalidFieldError for what can be no name that people read."""
+    if not name.isprintable() or len(name.encode()) > NAME_BYTES:
+        raise InvalidFieldError.of(field, f"it is at most {NAME_BYTES} bytes of printable UTF-8")
+
 
 def validate_message(
     message: Message, role_required: bool = True, max_json_depth: int = 128

@@ -84,6 +84,7 @@ class IndexQuery:
     updated_from: Instant | None = None
     custom_key: str = ""
     custom_kind: str = ""
+    without_session_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from foldlog.persistence.index import IndexChange, SessionCreated
 from foldlog.persistence.ledger import Calls
-from foldlog.persistence.listing import Source, custom_terms, label_terms, labels_text, term
+from foldlog.persistence.listing import labels_text
+from foldlog.persistence.terms import Source, custom_terms, label_terms, term
 
 SessionRow = tuple[str, UUID, str, str | None, int | None, str, str, int, int, int, int]
 UpdateRow = tuple[str | None, str | None, int | None, int | None, int | None, bool, UUID]

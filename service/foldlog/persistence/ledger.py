@@ -13,12 +13,17 @@ from uuid import UUID
 from foldlog.core.ledger import Ledger, Line, LineKind
 from foldlog.persistence.queries import Query
 from foldlog.persistence.rows import DEFAULT_TENANT
+from foldlog.persistence.terms import label_terms
 
 PLACE = struct.Struct(">qi16sq16s")
 NO_SESSION = UUID(int=0)
 LINES = "aggregate_id, seq, kind, call_id, to_seq, unresolved"
 COLUMNS = (
     "l.aggregate_id, s.session_id, l.seq, l.call_id, l.name, l.idempotency_key, l.time_s, l.time_ns"
+)
+HAS_TERM = (
+    "EXISTS (SELECT 1 FROM foldlog_session_terms t"
+    " WHERE t.aggregate_id = l.aggregate_id AND t.source = %s AND t.term = %s)"
 )
 ORDER = "l.time_s, l.time_ns, l.aggregate_id, l.seq"
 
@@ -64,12 +69,16 @@ class UnresolvedCall:
 
 @dataclass(frozen=True, slots=True)
 class CallQuery:
-    """Which unresolved calls to list: all of a tenant, or those of one session."""
+    """Which unresolved calls to list: all of a tenant, or those of one session.
+
+    With labels, only those of sessions that bear them all.
+    """
 
     page_size: int
     page_token: str = ""
     aggregate_id: UUID | None = None
     tenant: str = DEFAULT_TENANT
+    labels: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass(slots=True)
@@ -144,6 +153,9 @@ def listing(query: CallQuery, key: Callable[[UUID], object]) -> Query:
     else:
         clauses.append("l.aggregate_id = %s")
         parameters.append(key(query.aggregate_id))
+    for source, digest in label_terms(sorted(query.labels)):
+        clauses.append(HAS_TERM)
+        parameters += [int(source), digest]
     if query.page_token:
         s, ns, last, seq = read_token(query)
         clauses.append(f"({ORDER}) > (%s, %s, %s, %s)")

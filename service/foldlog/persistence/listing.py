@@ -8,13 +8,13 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as BinasciiError
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from enum import IntEnum
 from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
 from foldlog.persistence.index import IndexPage, IndexQuery, IndexRow, Instant, PageTokenError
 from foldlog.persistence.queries import Query
+from foldlog.persistence.terms import Source, Term, label_terms, term
 
 LARGEST_PAGE = 1_000
 PLACE = struct.Struct(">qi16s8s")
@@ -28,37 +28,7 @@ TERM_TOO = (
 )
 
 Clause = tuple[str, list[object]]
-Term = tuple[int, bytes]
 Place = tuple[int, int, UUID]
-
-
-class Source(IntEnum):
-    """What a row of foldlog_session_terms stands for."""
-
-    LABEL = 1
-    PARENT = 2
-    KIND = 3
-    KEY = 4
-    KIND_AND_KEY = 5
-
-
-def term(source: Source, *texts: str) -> Term:
-    """Return what a filter on these texts looks for."""
-    framed = b"".join(struct.pack(">I", len(each)) + each for each in (t.encode() for t in texts))
-    return source, sha256(framed).digest()
-
-
-def label_terms(labels: Iterable[tuple[str, str]]) -> list[Term]:
-    """Return the terms of labels."""
-    return [term(Source.LABEL, name, value) for name, value in labels]
-
-
-def custom_terms(kind: str, key: str) -> Iterator[Term]:
-    """Yield the terms of a custom event's kind and one of its keys, which is empty for none."""
-    yield term(Source.KIND, kind)
-    if key:
-        yield term(Source.KEY, key)
-        yield term(Source.KIND_AND_KEY, kind, key)
 
 
 def labels_text(labels: Iterable[tuple[str, str]]) -> str:
@@ -91,6 +61,8 @@ def listing(query: IndexQuery, key: Callable[[UUID], object]) -> Query:
     if not terms:
         first, source = "s", "foldlog_sessions s"
     clauses: list[Clause] = [(f"{first}.tenant = %s AND NOT s.deleted", [query.tenant])]
+    if query.without_session_id:
+        clauses.append(("s.session_id <> %s", [query.without_session_id]))
     clauses += _term_clauses(terms)
     clauses += _time_clauses(query, first)
     if query.page_token:

@@ -39,11 +39,12 @@ class Store:
     quotas: QuotaTable
     close: Callable[[], None]
     scoped: Callable[[str], Store] | None = None
+    is_shared: bool = False
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether no other process writes to the store."""
-        return self.dialect == "sqlite"
+        """Whether no other process writes sessions to the store."""
+        return self.dialect == "sqlite" and not self.is_shared
 
     @property
     def keeps_tenants_apart(self) -> bool:
@@ -68,6 +69,7 @@ def open_store(
     inline_bytes: int = INLINE_BYTES,
     timeouts: Timeouts = TIMEOUTS,
     requires_row_security: bool = False,
+    is_shared: bool = False,
 ) -> Store:
     """Open the store that the URL names.
 
@@ -76,6 +78,7 @@ def open_store(
     `database_url` is a pool's. Attachments of more than `inline_bytes` go to `object_directory`;
     where that is empty, beside a SQLite file, for SQLite in memory to a temporary directory, and
     for PostgreSQL nowhere.
+    A SQLite file that is to be shared is not taken for this process, and has to be up to date.
     Raises ValueError for a URL of another kind, DriverMissingError, and, with
     `requires_row_security`, SchemaError for a database or a user that it does not bind.
     """
@@ -83,7 +86,7 @@ def open_store(
         if requires_row_security:
             raise SchemaError("row-level security is required, which SQLite does not have")
         path = database_url.removeprefix(SQLITE)
-        return _open_sqlite(path, reader_threads, object_directory, inline_bytes)
+        return _open_sqlite(path, reader_threads, object_directory, inline_bytes, is_shared)
     if database_url.startswith(POSTGRES):
         files = ObjectFiles(Path(object_directory)) if object_directory else None
         objects = files, inline_bytes
@@ -98,7 +101,9 @@ def open_store(
     raise ValueError("a database URL begins with sqlite:/// or postgresql://")
 
 
-def _open_sqlite(path: str, readers: int, object_directory: str, inline_bytes: int) -> Store:
+def _open_sqlite(
+    path: str, readers: int, object_directory: str, inline_bytes: int, is_shared: bool
+) -> Store:
     from foldlog.persistence.sqlite.checkpoints import SQLiteCheckpointRecorder
     from foldlog.persistence.sqlite.connections import MEMORY, SQLiteConnections
     from foldlog.persistence.sqlite.index import SQLiteSessionIndex
@@ -106,7 +111,7 @@ def _open_sqlite(path: str, readers: int, object_directory: str, inline_bytes: i
     from foldlog.persistence.sqlite.recorder import SQLiteSessionRecorder
     from foldlog.persistence.sqlite.statements import SQLiteStatements
 
-    datastore = SQLiteConnections(path, readers)
+    datastore = SQLiteConnections(path, readers, is_shared)
     statements = SQLiteStatements(datastore)
     close = datastore.close
     if not object_directory and path == MEMORY:
@@ -126,6 +131,7 @@ def _open_sqlite(path: str, readers: int, object_directory: str, inline_bytes: i
         KeyTable(statements),
         QuotaTable(statements),
         close,
+        is_shared=is_shared,
     )
 
 

@@ -58,13 +58,18 @@ CODES: dict[type[FoldlogError], grpc.StatusCode] = {
     errors.InternalError: _Code.INTERNAL,
     errors.ShuttingDownError: _Code.UNAVAILABLE,
     errors.SlowReaderError: _Code.RESOURCE_EXHAUSTED,
+    errors.UnauthenticatedError: _Code.UNAUTHENTICATED,
+    errors.PermissionDeniedError: _Code.PERMISSION_DENIED,
+    errors.QuotaExceededError: _Code.RESOURCE_EXHAUSTED,
 }
 RETRY_AFTER_S = {
     errors.OverloadedError: 1,
     errors.StoreUnavailableError: 1,
     errors.ShuttingDownError: 1,
     errors.SlowReaderError: 1,
+    errors.QuotaExceededError: 60,
 }
+CALLS_AGAIN_S = 1  # where the quota that is used up is one of calls
 
 
 def as_ours(error: BaseException) -> FoldlogError:
@@ -101,9 +106,15 @@ def _details(error: FoldlogError) -> list[ProtoMessage]:
         details.append(bounded(violation_to_proto(error.violation)))
     if type(error) in RETRY_AFTER_S:
         retry = RetryInfo()
-        retry.retry_delay.seconds = RETRY_AFTER_S[type(error)]
+        retry.retry_delay.seconds = _retry_after_s(error)
         details.append(retry)
     return details
+
+
+def _retry_after_s(error: FoldlogError) -> int:
+    if isinstance(error, errors.QuotaExceededError) and error.quota == "calls_per_s":
+        return CALLS_AGAIN_S
+    return RETRY_AFTER_S[type(error)]
 
 
 def _bad_request(error: InvalidFieldError) -> BadRequest:

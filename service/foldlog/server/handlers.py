@@ -4,21 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self
 
+from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import DecodeError
 from google.protobuf.message import Message as ProtoMessage
 
 from foldlog import observability
 from foldlog._grpc import aio, grpc
 from foldlog.application.application import TENANTS, SessionApplication
+from foldlog.application.audit import Act, AuditLog
 from foldlog.application.tenant import Tenant
-from foldlog.core.errors import FoldlogError, InvalidFieldError, ShuttingDownError
-from foldlog.server.callers import Authenticator
+from foldlog.core.errors import (
+    FoldlogError,
+    InvalidFieldError,
+    OverloadedError,
+    ShuttingDownError,
+    StoreUnavailableError,
+    UnauthenticatedError,
+)
+from foldlog.server.callers import Authenticator, Caller
 from foldlog.server.errors import DETAILS_KEY, as_ours, status_of
+from foldlog.server.permissions import is_audited, require_permitted
 
 SERVICE = "foldlog.v1.SessionService"
 APPENDING = frozenset({"AppendEvents", "SeedSession", "RestoreEvents", "ImportSession"})
@@ -88,7 +99,9 @@ class Handlers:
         rpcs_of: Callable[[Tenant], Mapping[str, Rpc]],
         authenticator: Authenticator,
         stopping: asyncio.Event,
+        audit: AuditLog | None = None,
     ) -> None:
+        self._audit = audit
         self._app = app
         self._rpcs_of = lru_cache(TENANTS)(rpcs_of)
         self._authenticator = authenticator
@@ -113,8 +126,10 @@ class Handlers:
     def _single(self, name: str, rpc: Rpc) -> Callable[[Any, Any], Awaitable[Any]]:
         async def behaviour(request: Any, context: aio.ServicerContext[Any, Any]) -> Any:
             async with _Call(name, context) as call:
-                method = await self._method(name, call)
-                return await method(_checked(request, rpc))
+                method, caller = await self._method(name, call)
+                checked = _checked(request, rpc)
+                async with self._audited(name, caller, checked):
+                    return await method(checked)
 
         return behaviour
 
@@ -123,41 +138,87 @@ class Handlers:
             request: Any, context: aio.ServicerContext[Any, Any]
         ) -> AsyncIterator[Any]:
             async with _Call(name, context) as call:
-                method = await self._method(name, call)
+                method, caller = await self._method(name, call)
                 items: Any = method(_checked(request, rpc))
-                if rpc.is_endless:
-                    items = self._until_stopped(items)
+                ends = self._ends(rpc, call, caller)
+                if ends:
+                    items = until(items, ends)
                 async for item in items:
                     yield item
 
         return behaviour
 
-    async def _method(self, name: str, call: _Call) -> Callable[[Any], Any]:
-        """Return what answers a call: of its caller's tenant."""
-        caller = await self._authenticator.caller_of(call.metadata)
-        return self._rpcs_of(self._app.tenant(caller.tenant))[name].method
+    async def _method(self, name: str, call: _Call) -> tuple[Callable[[Any], Any], Caller]:
+        """Return what answers a call, of its caller's tenant, and the caller.
 
-    async def _until_stopped(self, items: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Pass a stream on until the server stops, then end it with a reason."""
-        stopped = asyncio.ensure_future(self._stopping.wait())
-        upcoming: asyncio.Future[Any] | None = None
-        try:
-            while True:
-                upcoming = asyncio.ensure_future(anext(items))
-                await asyncio.wait((upcoming, stopped), return_when=asyncio.FIRST_COMPLETED)
-                if not upcoming.done():
-                    raise ShuttingDownError
-                try:
-                    item = upcoming.result()
-                except StopAsyncIteration:
-                    return
-                yield item
-        finally:
-            stopped.cancel()
-            if upcoming is not None and not upcoming.done():
-                upcoming.cancel()
-                await asyncio.wait((upcoming,))
-            await items.aclose()  # type: ignore[attr-defined]
+        Raises UnauthenticatedError and PermissionDeniedError.
+        """
+        caller = await self._authenticator.caller_of(call.metadata)
+        require_permitted(caller, name)
+        tenant = self._app.tenant(caller.tenant, caller.scope)
+        return self._rpcs_of(tenant)[name].method, caller
+
+    def _audited(
+        self, name: str, caller: Caller, request: Any
+    ) -> AbstractAsyncContextManager[None]:
+        """Return what surrounds a call that the audit log is to have; nothing for others."""
+        if self._audit is None or not is_audited(name):
+            return nullcontext()
+        on = MessageToDict(request, preserving_proto_field_name=True)
+        return self._audit.of(caller.tenant, Act(name, caller.name, on))
+
+    def _ends(self, rpc: Rpc, call: _Call, caller: Caller) -> list[Coroutine[Any, Any, None]]:
+        """Return what ends a stream before its own end."""
+        ends = []
+        if rpc.is_endless:
+            ends.append(self._stopped())
+        again_s = self._authenticator.again_s
+        if again_s is not None and (rpc.is_endless or rpc.takes_stream):
+            ends.append(self._disowned(call, caller, again_s))
+        return ends
+
+    async def _stopped(self) -> None:
+        await self._stopping.wait()
+        raise ShuttingDownError
+
+    async def _disowned(self, call: _Call, caller: Caller, again_s: float) -> None:
+        """Look now and then whether a call's caller still is who made it."""
+        while True:
+            await asyncio.sleep(again_s)
+            try:
+                if await self._authenticator.caller_of(call.metadata) != caller:
+                    raise UnauthenticatedError
+            except (StoreUnavailableError, OverloadedError):
+                continue  # the stream itself tells it when it needs the store
+
+
+async def until(
+    items: AsyncIterator[Any], ends: Sequence[Coroutine[Any, Any, None]]
+) -> AsyncIterator[Any]:
+    """Pass a stream on until one of these raises, then end it with what that raised."""
+    ending = [asyncio.ensure_future(end) for end in ends]
+    upcoming: asyncio.Future[Any] | None = None
+    try:
+        while True:
+            upcoming = asyncio.ensure_future(anext(items))
+            await asyncio.wait((upcoming, *ending), return_when=asyncio.FIRST_COMPLETED)
+            if not upcoming.done():
+                for end in ending:
+                    if end.done():
+                        end.result()
+            try:
+                item = upcoming.result()
+            except StopAsyncIteration:
+                return
+            yield item
+    finally:
+        for end in ending:
+            end.cancel()
+        if upcoming is not None and not upcoming.done():
+            upcoming.cancel()
+            await asyncio.gather(upcoming, return_exceptions=True)
+        await asyncio.gather(*ending, return_exceptions=True)
+        await items.aclose()  # type: ignore[attr-defined]
 
 
 def _checked(request: Any, rpc: Rpc) -> Any:

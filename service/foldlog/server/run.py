@@ -14,19 +14,22 @@ from grpc_reflection.v1alpha import reflection
 from foldlog import observability
 from foldlog._grpc import aio
 from foldlog.application.application import SessionApplication
+from foldlog.application.audit import AuditLog
 from foldlog.application.heads import Signer
 from foldlog.application.tenant import Tenant
-from foldlog.persistence.store import open_store
+from foldlog.persistence.store import Store, open_store
 from foldlog.persistence.timeouts import Timeouts
 from foldlog.server.attachments import AttachmentServicer
-from foldlog.server.callers import Anyone
+from foldlog.server.callers import Anyone, Authenticator
 from foldlog.server.handlers import SERVICE, Handlers, Rpc
 from foldlog.server.heads import HeadServicer
+from foldlog.server.keys import KeyAuthenticator
 from foldlog.server.recovery import RecoveryServicer
+from foldlog.server.reflecting import ReflectionGuard
 from foldlog.server.requests import RequestServicer
 from foldlog.server.servicer import Servicer
 from foldlog.server.tls import require_tls_beyond_loopback, server_credentials
-from foldlog.settings import Settings
+from foldlog.settings import Settings, is_open, require_guarded
 from foldlog.v1 import service_pb2  # noqa: F401 - reflection serves what is imported
 
 OPTIONS_FIXED = (
@@ -45,11 +48,16 @@ class Server:
         self._settings = settings
         self._stopping = asyncio.Event()
         self._health = HealthServicer()
-        self._server = aio.server(options=_options(settings))
+        self._authenticator = authenticator_of(settings, app.store)
+        self._server = aio.server(
+            options=_options(settings), interceptors=(ReflectionGuard(self._authenticator),)
+        )
 
     async def start(self) -> str:
         """Begin to serve and return the address. Raises OSError if it cannot be listened on."""
-        handlers = Handlers(self._app, self._rpcs, Anyone(), self._stopping)
+        # Where nobody is known, nobody could be named.
+        audit = None if self._settings.auth == "none" else AuditLog(self._app.tenant)
+        handlers = Handlers(self._app, self._rpcs, self._authenticator, self._stopping, audit)
         self._server.add_generic_rpc_handlers((handlers.generic(),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         names = (SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
@@ -72,24 +80,37 @@ class Server:
         return self._server.add_secure_port(self._settings.listen, credentials)
 
     def _rpcs(self, tenant: Tenant) -> Mapping[str, Rpc]:
-        return {
-            **Servicer(tenant, self._stopping).rpcs(),
-            **RecoveryServicer(tenant).rpcs(),
-            **AttachmentServicer(tenant).rpcs(),
-            **RequestServicer(tenant).rpcs(),
-            **HeadServicer(tenant).rpcs(),
-        }
+        return rpcs_of(tenant, self._stopping)
 
     async def stop(self) -> None:
         """Refuse new calls, end watches, let calls under way end within the grace, and close."""
         await self._health.enter_graceful_shutdown()
         self._stopping.set()
         await self._server.stop(self._settings.shutdown_grace_s)
+        await self._authenticator.close()
         await self._app.stop()
 
     async def _tell(self, status: health_pb2.HealthCheckResponse.ServingStatus.ValueType) -> None:
         for name in ("", SERVICE):
             await self._health.set(name, status)
+
+
+def rpcs_of(tenant: Tenant, stopping: asyncio.Event) -> Mapping[str, Rpc]:
+    """Return every RPC of the service, over a tenant's calls."""
+    return {
+        **Servicer(tenant, stopping).rpcs(),
+        **RecoveryServicer(tenant).rpcs(),
+        **AttachmentServicer(tenant).rpcs(),
+        **RequestServicer(tenant).rpcs(),
+        **HeadServicer(tenant).rpcs(),
+    }
+
+
+def authenticator_of(settings: Settings, store: Store) -> Authenticator:
+    """Return what tells callers as the settings want it."""
+    if settings.auth == "keys":
+        return KeyAuthenticator(store.keys, settings.key_revocation_s)
+    return Anyone()
 
 
 def _options(settings: Settings) -> tuple[tuple[str, int], ...]:
@@ -107,11 +128,14 @@ def _options(settings: Settings) -> tuple[tuple[str, int], ...]:
 def run(settings: Settings, ready: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT. `ready` is called with the address once calls are taken.
 
-    Raises OSError if the address cannot be listened on, CertificateError, PlaintextError,
-    SigningKeyError, and what `open_store` raises.
+    Raises PlaintextError, UnguardedError, OSError if the address cannot be listened on,
+    CertificateError, SigningKeyError, and what `open_store` raises.
     """
     observability.setup(settings)
     require_tls_beyond_loopback(settings)
+    require_guarded(settings)
+    if is_open(settings):
+        observability.log("server.anonymous", level="warning", address=settings.listen)
     signer = _signer(settings)
     store = open_store(
         settings.database_url,

@@ -132,7 +132,7 @@ class AppendStream:
         try:
             self._require_accepted(session_id, stretch)
             write = await write_of(self._tenant, batch)
-            with self._tenant.lanes.use(self._tenant.name, session_id) as lane:
+            async with self._tenant.lanes.use(self._tenant.name, session_id) as lane:
                 await lane.opened()
                 self._guard(write, session_id, number, stretch)
                 lane.pins += 1

@@ -86,6 +86,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """NOT_FOUND. No attachment of this digest is stored; metadata has it. Put it, or ask for another."""
     ERROR_REASON_STORE_DAMAGED: _ErrorReason.ValueType  # 30
     """DATA_LOSS. The database is damaged where the call needs it. Find out with foldlog doctor, then restore a backup."""
+    ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 31
+    """UNAUTHENTICATED. The call has no valid credentials: none, or unknown, expired or revoked ones. Send a key."""
+    ERROR_REASON_PERMISSION_DENIED: _ErrorReason.ValueType  # 32
+    """PERMISSION_DENIED. The caller may not do this; metadata has the action and what it needs. Use another key."""
+    ERROR_REASON_QUOTA_EXCEEDED: _ErrorReason.ValueType  # 33
+    """RESOURCE_EXHAUSTED. The tenant has used up a quota; metadata has which, its limit and the use. Wait as RetryInfo
+    says, make room, or raise the quota.
+    """
     ERROR_REASON_SIGNING_KEY_MISSING: _ErrorReason.ValueType  # 40
     """FAILED_PRECONDITION. The service has no key to sign with. Give it one: FOLDLOG_SIGNING_KEY_FILE."""
 
@@ -156,6 +164,14 @@ ERROR_REASON_ATTACHMENT_UNKNOWN: ErrorReason.ValueType  # 29
 """NOT_FOUND. No attachment of this digest is stored; metadata has it. Put it, or ask for another."""
 ERROR_REASON_STORE_DAMAGED: ErrorReason.ValueType  # 30
 """DATA_LOSS. The database is damaged where the call needs it. Find out with foldlog doctor, then restore a backup."""
+ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 31
+"""UNAUTHENTICATED. The call has no valid credentials: none, or unknown, expired or revoked ones. Send a key."""
+ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 32
+"""PERMISSION_DENIED. The caller may not do this; metadata has the action and what it needs. Use another key."""
+ERROR_REASON_QUOTA_EXCEEDED: ErrorReason.ValueType  # 33
+"""RESOURCE_EXHAUSTED. The tenant has used up a quota; metadata has which, its limit and the use. Wait as RetryInfo
+says, make room, or raise the quota.
+"""
 ERROR_REASON_SIGNING_KEY_MISSING: ErrorReason.ValueType  # 40
 """FAILED_PRECONDITION. The service has no key to sign with. Give it one: FOLDLOG_SIGNING_KEY_FILE."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

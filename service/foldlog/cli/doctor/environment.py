@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 
 from foldlog.cli.doctor.finding import Finding, fault, note, ok, warning
-from foldlog.settings import Limits, Settings, described, is_loopback, split_address
+from foldlog.settings import Limits, Settings, described, is_loopback, is_open, split_address
 
 OLDEST_PYTHON = (3, 11)
 CHECK_MODES = ("off", "warn", "strict")
@@ -17,6 +17,8 @@ CHECK_MODES = ("off", "warn", "strict")
 CLIENT_VARIABLES = frozenset(
     {
         "FOLDLOG_ADDRESS",
+        "FOLDLOG_API_KEY",
+        "FOLDLOG_API_KEY_FILE",
         "FOLDLOG_TLS",
         "FOLDLOG_CA_FILE",
         "FOLDLOG_CLIENT_CERTIFICATE_FILE",
@@ -125,6 +127,22 @@ def _risky(given: Settings) -> Iterator[Finding]:
         address = getattr(given, name)
         if address:
             yield from _reach(name, address, given)
+    yield from _let_in(given)
+
+
+def _let_in(given: Settings) -> Iterator[Finding]:
+    try:
+        is_reached = is_open(given)
+    except ValueError:
+        return
+    if is_reached:
+        what = "listen is reached from other machines, and auth is none"
+        fix = "Make keys with `foldlog keys create`, and set FOLDLOG_AUTH=keys."
+        why = "Whoever reaches it reads and writes every session."
+        if given.allow_anonymous:
+            yield warning("settings", what, why, fix)
+        else:
+            yield fault("settings", what, "The service refuses to start.", fix)
 
 
 def _reach(name: str, address: str, given: Settings) -> Iterator[Finding]:

@@ -14,10 +14,11 @@ from foldlog.persistence.index import IndexChange, IndexPage, IndexQuery, IndexR
 from foldlog.persistence.indexing import Writes, calls_of, uses_of, writes
 from foldlog.persistence.ledger import CallQuery, UnresolvedCall, unresolved_call
 from foldlog.persistence.ledger import listing as call_listing
-from foldlog.persistence.listing import COLUMNS, Source, listing, page, row
+from foldlog.persistence.listing import COLUMNS, listing, page, row
 from foldlog.persistence.postgres.connections import PostgresConnections
 from foldlog.persistence.postgres.ledger import move_on
 from foldlog.persistence.quotas import counted
+from foldlog.persistence.terms import Source
 
 TRACK = """
     INSERT INTO foldlog_tracking AS t (application_name, notification_id) VALUES (%s, %s)

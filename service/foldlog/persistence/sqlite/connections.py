@@ -43,16 +43,17 @@ DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 class SQLiteConnections(SQLiteDatastore):
     """One writer and a few readers on a file of ours; one connection for both in memory.
 
-    Opening takes the file for this process and brings its schema up to date.
+    Opening takes the file for this process, unless it is to be shared, and brings its schema up to
+    date.
     """
 
-    def __init__(self, path: str, readers: int = 4) -> None:
+    def __init__(self, path: str, readers: int = 4, is_shared: bool = False) -> None:
         self.single_row_tracking = True
         self.originator_id_type = "uuid"
         self._in_memory = path == MEMORY
         self._path = path if self._in_memory else str(Path(path).resolve())
         self._lock = RLock()
-        self._file_lock = None if self._in_memory else _locked(Path(self._path))
+        self._file_lock = None if self._in_memory or is_shared else _locked(Path(self._path))
         self._files: OpenFiles | None = None
         try:
             self._writer = self._opened()

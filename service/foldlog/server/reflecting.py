@@ -1,0 +1,49 @@
+"""Reflection tells the API: where callers have to be known, it answers to those who are."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from grpc_reflection.v1alpha import reflection
+
+from foldlog._grpc import aio, grpc
+from foldlog.core.errors import FoldlogError
+from foldlog.server.callers import Authenticator
+from foldlog.server.errors import DETAILS_KEY, as_ours, status_of
+
+PATH = f"/{reflection.SERVICE_NAME}/"
+
+
+class ReflectionGuard(aio.ServerInterceptor):
+    """Asks for the caller of a call to reflection; others do it themselves, or need none."""
+
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+
+    async def intercept_service(
+        self,
+        continuation: Callable[
+            [grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]
+        ],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler[Any, Any] | None:
+        """Return the handler of a call, or one that refuses it."""
+        if handler_call_details.method.startswith(PATH):
+            pairs = handler_call_details.invocation_metadata or ()
+            try:
+                await self._authenticator.caller_of({str(key): value for key, value in pairs})
+            except FoldlogError as error:
+                return _refusing(error)
+        return await continuation(handler_call_details)
+
+
+def _refusing(error: FoldlogError) -> grpc.RpcMethodHandler[Any, Any]:
+    status = status_of(as_ours(error))
+    code = next(code for code in grpc.StatusCode if code.value[0] == status.code)
+
+    async def refuse(_: Any, context: aio.ServicerContext[Any, Any]) -> AsyncIterator[Any]:
+        await context.abort(code, status.message, ((DETAILS_KEY, status.SerializeToString()),))
+        yield b""
+
+    return grpc.stream_stream_rpc_method_handler(refuse)
