@@ -13,12 +13,14 @@ from tests.cases import table
 from tests.cases.attachment_driver import attachment_run
 from tests.cases.field_driver import FieldRun
 from tests.cases.racing_driver import RacingRun
+from tests.cases.watching_driver import WatchingRun
 from tests.served import Served
 
 HERE = Path(__file__).parent
 CASES = table.field_cases()
 CLOCK_CASES = {"tim-04"}
 ATTACHMENTS = "attachments"
+WATCHES = "subscribe"
 RACES = {"concurrency", "retry-idempotency", "crash-durability"}
 
 
@@ -40,8 +42,13 @@ def run(
     else:
         served = request.getfixturevalue("served")
     restart = served.restart if backend != "sqlite-memory" else None
-    kind = RacingRun if case["theme"] in RACES else FieldRun
-    return kind(served, restart, lambda ms: offset.write_text(str(ms)))
+    return _kind(case["theme"])(served, restart, lambda ms: offset.write_text(str(ms)))
+
+
+def _kind(theme: str) -> type[FieldRun]:
+    if theme == WATCHES:
+        return WatchingRun
+    return RacingRun if theme in RACES else FieldRun
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
