@@ -10,12 +10,14 @@ SOAK_S ?= 3600
 # Where packages come from is the machine's business. The brackets keep the rule from finding itself.
 REGISTRY := (py[p]i|pythonhoste[d]|npmj[s]|yarnpk[g])\.(org|com)
 
-.PHONY: help setup demo test soak check gen format clean
+.PHONY: help setup demo test soak check audit dist gen format clean
 help:
 	@echo "make demo    see it work, in under a minute once it is set up"
 	@echo "make test    every test, PostgreSQL included"
 	@echo "make soak    every fault for an hour, or SOAK_S seconds; writes docs/reliability.md"
 	@echo "make check   format, lint, types, protos, generated code"
+	@echo "make audit   known vulnerabilities of the pinned packages"
+	@echo "make dist    the wheel, and the bill of materials that goes with it, into dist/"
 	@echo "make format  put the code into its format"
 	@echo "make gen     generate the protobuf code and the API reference again"
 	@echo "make setup   install everything into .venv (the others do it when needed)"
@@ -53,6 +55,17 @@ check: $(READY)
 	@$(BIN)/python -m tests.tools.breaking
 	@$(BIN)/python -m tests.tools.freshness
 	@if git grep -nIE '$(REGISTRY)'; then echo 'a package registry is named above' >&2; exit 1; fi
+
+audit: $(READY)
+	@$(BIN)/python -m tests.tools.audit
+
+dist: $(READY)
+	@rm -rf dist build/release
+	$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist .
+	$(PYTHON) -m venv build/release
+	build/release/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt "$$(echo dist/*.whl)[all]"
+	$(BIN)/python -m tests.tools.sbom build/release/bin/python dist/foldlog.cdx.json
+	@ls dist
 
 gen: $(READY)
 	@$(BIN)/python -m tests.tools.generate service
