@@ -17,6 +17,7 @@ from tests.faults.workers import Workers
 from tests.served import Served
 
 KILLS_PER_HISTORY = 10
+CHECKPOINTING = "tests.faults.frequent_checkpoints"
 BACKENDS = ("sqlite-file", "postgres")
 
 
@@ -50,17 +51,19 @@ async def storm(
     )
 
 
+@pytest.mark.parametrize("program", ["foldlog", CHECKPOINTING])
 @pytest.mark.parametrize("backend", BACKENDS)
 async def test_what_a_killed_server_acknowledged_is_there_once_and_in_order(
     serve: Callable[..., Served],
     backend: str,
+    program: str,
     extent: Extent,
     report: Callable[[Outcome], None],
 ) -> None:
-    served = serve(backend)
+    served = serve(backend, program)
     starts_s: list[float] = []
     outcome = await storm(served, extent, 2, starts_s)
-    for _ in extent.rounds(short=1, long=200 // KILLS_PER_HISTORY):
+    for _ in extent.rounds(short=1, long=100 // KILLS_PER_HISTORY):
         kills = extent.cycles(short=2, long=KILLS_PER_HISTORY)
         outcome = outcome.plus(await storm(served, extent, kills, starts_s))
     started = f"served again after {statistics.median(starts_s):.1f} s, at most {max(starts_s):.1f}"

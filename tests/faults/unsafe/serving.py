@@ -1,4 +1,4 @@
-"""Starts Foldlog with one of its parts exchanged: for controls, and nowhere else."""
+"""Starts Foldlog with one of its parts exchanged: for storms, and nowhere else."""
 
 from __future__ import annotations
 
