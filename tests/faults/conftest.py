@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -27,9 +28,11 @@ def _is_storm(item: pytest.Item) -> bool:
 
 @pytest.fixture
 def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Write a line to the terminal."""
+    """Write a line to the terminal, in a soak."""
     reporter: Any = request.config.pluginmanager.get_plugin("terminalreporter")
-    return (lambda line: reporter.write_line(line)) if reporter else (lambda line: None)
+    if reporter is None or "SOAK_S" not in os.environ:
+        return lambda line: None
+    return lambda line: reporter.write_line(line)
 
 
 @pytest.fixture
@@ -71,7 +74,7 @@ def report(tell: Callable[[str], None]) -> Callable[[Outcome], None]:
     """Take a storm's outcome: report(outcome) fails if anything is wrong."""
 
     def take(outcome: Outcome) -> None:
-        tell(f"\n    {outcome}")
+        tell(f"\n    {outcome.told()}")
         require_nothing_wrong(outcome)
 
     return take

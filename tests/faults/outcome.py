@@ -38,6 +38,12 @@ class Outcome:
         """How much is not as it must be."""
         return self.lost + self.doubled + self.reordered + self.unsound
 
+    def told(self) -> str:
+        """Return it in a line."""
+        wrong = f"{self.lost} lost, {self.doubled} doubled, {self.reordered} reordered"
+        done = f"injected {self.injected:,} times, {self.acknowledged:,} acknowledged"
+        return f"{self.fault}: {done}, {wrong}, {self.unsound} other faults"
+
     def plus(self, other: Outcome) -> Outcome:
         """Return both as one; the later remark stands."""
         return Outcome(
