@@ -30,9 +30,15 @@ def _is_storm(item: pytest.Item) -> bool:
 def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
     """Write a line to the terminal, in a soak."""
     reporter: Any = request.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or "SOAK_S" not in os.environ:
+    capture: Any = request.config.pluginmanager.get_plugin("capturemanager")
+    if reporter is None or capture is None or "SOAK_S" not in os.environ:
         return lambda line: None
-    return lambda line: reporter.write_line(line)
+
+    def write(line: str) -> None:
+        with capture.global_and_fixture_disabled():
+            reporter.write_line(line)
+
+    return write
 
 
 @pytest.fixture
