@@ -121,7 +121,7 @@ async def test_an_old_request_is_known_again_whatever_the_clock_says(
     async with AsyncClient(servers[0].address, retry=RETRY) as client:
         session = await client.create()
         first = await session.append(user("once"), request_id="r")
-        for hours in (-9, 9, -30 * 24, 30 * 24):
+        for hours in (-9, 30 * 24):
             clocks[0].set(hours)
             servers[0].restart()
             assert await session.append(user("once"), request_id="r") == first

@@ -11,7 +11,7 @@ from tests.faults.workers import Workers
 from tests.served import Served
 
 FAULT = "one of two servers on one PostgreSQL killed"
-OPERATIONS_PER_KILL = 250
+OPERATIONS_PER_KILL = 150
 KILLS_PER_HISTORY = 8
 
 
