@@ -66,7 +66,7 @@ async def test_connections_that_are_cut_lose_and_double_nothing(
     serve: Serve, database: Database, proxy: Proxy, cut: Inject, extent: Extent, report: Take
 ) -> None:
     served = serve("postgres", url=database.url_through(proxy.port))
-    report(await CUT.storms(served, extent, cut, short=12, long=600))
+    report(await CUT.storms(served, extent, cut, short=8, long=600))
 
 
 async def test_control_cut_commits_that_are_taken_for_done_are_lost(

@@ -15,7 +15,9 @@ import psycopg
 import pytest
 from eventsourcing.persistence import DataError
 from foldlog.persistence.errors import (
+    HeldError,
     PoolExhausted,
+    UnansweredError,
     UnavailableError,
     is_unavailable,
 )
@@ -23,6 +25,7 @@ from foldlog.persistence.migrate import migrate, pending
 from foldlog.persistence.postgres.connections import WAITING_PER_CONNECTION, PostgresConnections
 from foldlog.persistence.rows import SessionStoredEvent
 from foldlog.persistence.store import Store, open_store
+from foldlog.persistence.timeouts import Timeouts
 
 from tests.persistence.stores import row
 from tests.postgres import another_server
@@ -182,3 +185,54 @@ def test_a_crash_of_the_server_loses_no_acknowledged_row_and_passes() -> None:
         assert found[: len(stored)] == stored
         assert len(found) <= len(stored) + 1
         store.close()
+
+
+def test_a_row_is_held_while_another_transaction_writes_it(plain_url: str) -> None:
+    store, session = open_store(plain_url), uuid4()
+    recorder = store.recorder
+
+    def chunks() -> Iterator[list[SessionStoredEvent]]:
+        yield [row(session, 1)]
+        assert recorder.is_held(row(session, 1))
+        assert not recorder.is_held(row(session, 2))
+        with pytest.raises(HeldError):
+            recorder.insert_events([row(session, 1)])
+
+    assert not recorder.is_held(row(session, 1))
+    recorder.insert_chunks(chunks())
+    assert not recorder.is_held(row(session, 1))
+    assert recorder.last_version(session) == 1
+    store.close()
+
+
+def test_callers_that_no_connection_becomes_free_for_are_turned_away(
+    plain_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("foldlog.persistence.postgres.connections.POOL_TIMEOUT_S", 0.1)
+    store = open_store(plain_url, pool_size=1)
+    with connections(store).connection(), pytest.raises(PoolExhausted):
+        store.recorder.last_version(uuid4())
+    assert store.recorder.last_version(uuid4()) is None
+    store.close()
+
+
+def test_a_statement_that_takes_too_long_is_ended_and_wrote_nothing(plain_url: str) -> None:
+    store = open_store(plain_url, timeouts=Timeouts(statement_s=0.1))
+    with pytest.raises(UnavailableError) as caught, connections(store).connection() as connection:
+        connection.execute("SELECT pg_sleep(60)")
+    assert not isinstance(caught.value, UnansweredError)
+    store.close()
+
+
+def test_a_server_that_does_not_answer_is_given_up(plain_url: str) -> None:
+    store = open_store(plain_url)
+    with pytest.raises(UnansweredError):
+        _wait_impatiently(connections(store))
+    assert store.recorder.last_version(uuid4()) is None
+    store.close()
+
+
+def _wait_impatiently(lender: PostgresConnections) -> None:
+    with lender.connection() as connection:
+        connection.patience_s = 0.1
+        connection.execute("SELECT pg_sleep(20)")
