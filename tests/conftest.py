@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.contract.calls import Calls
+from tests.encryption.keys import MASTER_KEY
 from tests.served import Served
 
 BACKENDS = ("sqlite-memory", "sqlite-file", "postgres", "postgres-partitioned")
@@ -22,6 +23,14 @@ POOLED = ("postgres-pooled",)
 POOLED_CORE = {
     f"test_{name}"
     for name in ("append", "fork", "reads", "request_ids", "restore", "rewind", "stream", "watch")
+}
+# What a service that encrypts is held to as well.
+ENCRYPTED = "-encrypted"
+ENCRYPTED_BACKENDS = (f"sqlite-file{ENCRYPTED}", f"postgres{ENCRYPTED}")
+ENCRYPTED_CORE = {
+    *(f"test_{name}" for name in ("append", "attachments", "export_import", "feed", "fork")),
+    *(f"test_{name}" for name in ("header_texts", "recorded_requests", "request_ids", "restore")),
+    *(f"test_{name}" for name in ("sessions", "snapshot", "verify", "watch")),
 }
 SERVED = pytest.StashKey[list[Served]]()
 
@@ -61,8 +70,10 @@ class Servers:
         """Start a server on a database of its own, or on one that was made for it."""
         directory = self._directory / f"{backend}-{next(self._count)}"
         directory.mkdir()
-        url = url or self._url(backend, directory)
+        url = url or self._url(backend.removesuffix(ENCRYPTED), directory)
         served = Served(url, directory, _objects(backend, directory), program)
+        if backend.endswith(ENCRYPTED):
+            served.set_environment(FOLDLOG_MASTER_KEYS=MASTER_KEY)
         served.set_environment(**environment or {})
         self._all.append(served)
         return served.start()
@@ -99,14 +110,16 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
 
 
 def _is_meant(item: pytest.Item) -> bool:
-    """Tell whether a test is to run: through a pooler only the contract's core does."""
+    """Tell whether a test is to run: through a pooler, and encrypted, only a core does."""
     parameters = (
         item.callspec.params
         if isinstance(item, pytest.Function) and hasattr(item, "callspec")
         else {}
     )
-    is_pooled = parameters.get("backend") in POOLED
-    return not is_pooled or item.path.stem in POOLED_CORE
+    backend, name = parameters.get("backend"), item.path.stem
+    if backend in ENCRYPTED_BACKENDS:
+        return name in ENCRYPTED_CORE
+    return backend not in POOLED or name in POOLED_CORE
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -114,7 +127,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = filter(_is_meant, items)
 
 
-@pytest.fixture(params=BACKENDS + POOLED)
+@pytest.fixture(params=BACKENDS + POOLED + ENCRYPTED_BACKENDS)
 def backend(request: pytest.FixtureRequest) -> str:
     """The id of a store."""
     name: str = request.param

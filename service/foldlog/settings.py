@@ -15,8 +15,16 @@ T = TypeVar("T")
 Value = str | int | float | bool
 
 
-def _setting(default: T, says: str, *, one_of: tuple[str, ...] = (), least: float = 0) -> T:
-    return field(default=default, metadata={"says": says, "one_of": one_of, "least": least})
+def _setting(
+    default: T,
+    says: str,
+    *,
+    one_of: tuple[str, ...] = (),
+    least: float = 0,
+    is_secret: bool = False,
+) -> T:
+    metadata = {"says": says, "one_of": one_of, "least": least, "is_secret": is_secret}
+    return field(default=default, repr=not is_secret, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +119,22 @@ class Settings:
         "The file of the private key that heads are signed with, as `foldlog signing-key` makes it;"
         " empty means that none are signed.",
     )
+    master_key_file: str = _setting(
+        "",
+        "A file of master keys, a line ID:BASE64 each, the one in use first; empty means that"
+        " nothing new is encrypted.",
+    )
+    master_keys: str = _setting(
+        "", "The same lines, in place of a file. A variable only.", is_secret=True
+    )
+    master_key_service: str = _setting(
+        "",
+        "MODULE:FACTORY of what wraps data keys in place of keys of our own, such as a client of a"
+        " key management service.",
+    )
+    allow_missing_master_keys: bool = _setting(
+        False, "Serve although something is encrypted under a master key that is missing."
+    )
     address_file: str = _setting(
         "", "A file to write the served address to, once it is served; empty means none."
     )
@@ -185,6 +209,7 @@ class Setting:
     says: str
     one_of: tuple[str, ...]
     least: float
+    is_secret: bool = False  # no flag: other users of a machine see what is on a command line
 
     def parsed(self, text: str) -> Value:
         """Return the value that a text stands for. Raises ValueError that says what it is to be."""

@@ -84,6 +84,7 @@ def test_an_empty_database_is_refused_with_the_command_to_run() -> None:
             "0002_objects",
             "0003_call_ledger",
             "0004_keys_and_quotas",
+            "0006_encryption",
         ]
         assert pending(url) == steps
         assert migrate(url) == steps

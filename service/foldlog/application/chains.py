@@ -98,7 +98,8 @@ class Chains:
         """Return the lineage that a session's first row names; none if it cannot be read."""
         rows = self._services.store.recorder.select_events(id_, gt=0, lte=1)
         try:
-            body = Envelope.FromString(rows[0].state).body if rows else b""
-            return segments_from(StoredFact.FromString(body).origin)
+            first = Envelope.FromString(rows[0].state if rows else b"")
+            named = StoredFact.FromString(first.body).origin.segments
+            return segments_from(named or first.lineage)
         except (DecodeError, ValueError):
             return ()

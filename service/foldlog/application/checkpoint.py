@@ -60,7 +60,7 @@ def head_from(state: pb.HeadState, aggregate_id: UUID, tenant: str) -> Session:
     head = Session.blank(aggregate_id, tenant)
     head.version, head.next_seq, head.chain = state.version, state.next_seq, state.chain
     head.session_id, head.key = state.origin.session_id, state.origin.key
-    head.segments = segments_from(state.origin)
+    head.segments = segments_from(state.origin.segments)
     head.labels, head.metadata_json = dict(state.labels), state.metadata_json
     head.created_ns, head.updated_ns = state.created_ns, state.updated_ns
     if state.parent_session_id:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from foldlog.application.seal import GENESIS, seal
 from foldlog.core.errors import SeqBehindHeadError
 from foldlog.core.event import EventType
 from foldlog.core.turns import TurnState
+from foldlog.internal.v1 import storage_pb2
 from foldlog.internal.v1.storage_pb2 import Envelope, Origin, StoredFact, Turns
 from foldlog.v1.event_pb2 import HistoryDroppedFact
 
@@ -266,7 +267,7 @@ class Session(Aggregate):
         self.session_id, self.key = origin.session_id, origin.key
         self.labels, self.metadata_json = dict(labels), metadata_json
         self.created_ns = self.updated_ns
-        self.segments = segments_from(origin)
+        self.segments = segments_from(origin.segments)
         self.turns = turns_from(origin.turns)
         self.whole_from_seq = origin.whole_from_seq
         if origin.HasField("dropped_from_seq"):
@@ -289,11 +290,10 @@ TOPICS: dict[str, type[Session.Event]] = {
 }
 
 
-def segments_from(origin: Origin) -> tuple[Segment, ...]:
+def segments_from(segments: Iterable[storage_pb2.Segment]) -> tuple[Segment, ...]:
     """Return the ancestors' stretches that a first row names, the oldest first."""
     return tuple(
-        Segment(UUID(bytes=s.aggregate_id), s.session_id, s.to_version, s.to_seq)
-        for s in origin.segments
+        Segment(UUID(bytes=s.aggregate_id), s.session_id, s.to_version, s.to_seq) for s in segments
     )
 
 

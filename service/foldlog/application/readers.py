@@ -14,6 +14,7 @@ from foldlog.core import errors
 from foldlog.core.errors import FoldlogError, OverloadedError, StoreUnavailableError
 from foldlog.persistence.errors import (
     HeldError,
+    MasterKeyMissingError,
     PoolExhausted,
     StoreDamagedError,
     UnansweredError,
@@ -114,6 +115,8 @@ def translated(error: Exception) -> Exception:
     """Return a store's exception as ours, or as it is where it is a fault of the service."""
     if isinstance(error, PoolExhausted):
         return OverloadedError(cause="no database connection became free in time")
+    if isinstance(error, MasterKeyMissingError):
+        return errors.EncryptionKeyMissingError(str(error), key_id=error.key_id, damage=str(error))
     if is_unavailable(error):
         return StoreUnavailableError(cause=getattr(error, "told", "") or type(error).__name__)
     if isinstance(error, StoreDamagedError):

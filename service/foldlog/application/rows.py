@@ -16,7 +16,7 @@ from foldlog.application.seal import commitment
 from foldlog.application.texts import KeptTexts, TextLostError, Texts, kept_texts, whole
 from foldlog.codec import message_from_proto
 from foldlog.core.digest import message_digest
-from foldlog.core.errors import EventCorruptError
+from foldlog.core.errors import EncryptionKeyMissingError, EventCorruptError
 from foldlog.core.event import SURFACE_TYPES, EventType, PositionRange
 from foldlog.core.message import Message
 from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
@@ -139,6 +139,17 @@ def is_whole(envelope: Envelope, key: bytes) -> bool:
     return commitment(key, envelope.body) == envelope.commitment
 
 
+def still_encrypted(envelope: Envelope, session_id: str) -> EventCorruptError:
+    """Return why a row's body was not decrypted when it was read."""
+    seq, key_id = envelope.seq, envelope.still_encrypted.missing_key_id
+    if envelope.HasField("still_encrypted") and not key_id:
+        return EventCorruptError(session_id=session_id, seq=seq, damage="it does not decrypt")
+    damage = f"it is encrypted under the master key {key_id!r}, which the service does not have"
+    if not key_id:
+        damage = "it is encrypted, and the service has no master keys"
+    return EncryptionKeyMissingError(session_id=session_id, seq=seq, damage=damage, key_id=key_id)
+
+
 def _size(page: Sequence[StoredEvent]) -> int:
     return sum(len(stored.state) for stored in page)
 
@@ -194,7 +205,10 @@ class RowReader:
     def learn(self, first_row: StoredEvent) -> tuple[str, bytes]:
         """Remember the origin that a session's first row holds, and return it."""
         try:
-            origin = StoredFact.FromString(Envelope.FromString(first_row.state).body).origin
+            envelope = Envelope.FromString(first_row.state)
+            if envelope.encrypted_body:
+                raise still_encrypted(envelope, str(first_row.originator_id))
+            origin = StoredFact.FromString(envelope.body).origin
         except DecodeError as error:
             raise EventCorruptError(
                 session_id=str(first_row.originator_id),
@@ -208,12 +222,16 @@ class RowReader:
 
     def decode(self, stored: StoredEvent, near_seq: int) -> Row:
         """Return a row, decoded and checked. `near_seq` is its seq where it does not decode."""
-        if stored.originator_version == 1:
-            self.learn(stored)
         aggregate_id = row_id(stored)
-        session_id, key = self.origin(aggregate_id)
         ref = RowRef(aggregate_id, stored.originator_version)
         envelope = _legible(stored.state)
+        if envelope is not None and envelope.encrypted_body:
+            known = self._origins.get(aggregate_id)
+            closed = still_encrypted(envelope, known[0] if known else str(aggregate_id))
+            return Row(ref, stored.topic, envelope, closed)
+        if stored.originator_version == 1:
+            self.learn(stored)
+        session_id, key = self.origin(aggregate_id)
         if envelope is None:
             is_lost = stored.topic == NO_TOPIC
             wrong = "its place in the database is damaged" if is_lost else "it does not decode"

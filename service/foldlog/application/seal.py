@@ -32,6 +32,9 @@ def unsealed(envelope: Envelope) -> Envelope:
     copy.ClearField("body")
     copy.ClearField("chain")
     copy.ClearField("dropped")
+    copy.ClearField("encrypted_body")
+    copy.ClearField("lineage")
+    copy.ClearField("still_encrypted")
     return copy
 
 

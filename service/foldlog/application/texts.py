@@ -12,9 +12,10 @@ from hashlib import sha256
 
 from foldlog.application.incoming import Incoming
 from foldlog.application.kept import SharedKept
+from foldlog.core.errors import EncryptionKeyMissingError
 from foldlog.core.event import EventType
 from foldlog.internal.v1.storage_pb2 import HeaderTexts, ToolTexts
-from foldlog.persistence.errors import ObjectDamagedError
+from foldlog.persistence.errors import MasterKeyMissingError, ObjectDamagedError
 from foldlog.persistence.objects import ObjectStore
 from foldlog.v1.event_pb2 import EventBody, RequestHeader
 
@@ -115,7 +116,10 @@ class Texts:
         return held
 
     def read(self, digest: bytes) -> bytes:
-        """Return a text as it is stored, whatever is kept. Raises TextLostError."""
+        """Return a text as it is stored, whatever is kept.
+
+        Raises TextLostError, and EncryptionKeyMissingError.
+        """
         try:
             opened = self._objects.open(self._tenant, digest)
             if opened is None:
@@ -124,6 +128,10 @@ class Texts:
                 return b"".join(opened.pieces(0, opened.stored.size_bytes))
         except ObjectDamagedError as error:
             raise TextLostError from error
+        except MasterKeyMissingError as error:
+            raise EncryptionKeyMissingError(
+                session_id="", seq=-1, damage=str(error), key_id=error.key_id
+            ) from error
 
     def put(self, content: bytes) -> None:
         """Store a text, if it is not stored yet."""

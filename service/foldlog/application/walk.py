@@ -12,7 +12,7 @@ from foldlog.application.rows import PAGE_BYTES, Row, RowReader
 from foldlog.application.seal import GENESIS, chain_value, unsealed
 from foldlog.application.texts import TextLostError
 from foldlog.application.verdict import Fault, Verdict
-from foldlog.core.errors import EventCorruptError
+from foldlog.core.errors import EncryptionKeyMissingError, EventCorruptError
 from foldlog.internal.v1.storage_pb2 import StoredFact
 from foldlog.persistence.recorder import SessionRecorder
 from foldlog.persistence.rows import WholeRow
@@ -52,6 +52,7 @@ class Walk:
         self._near_seq = 0
         self._is_linked = True
         self._read_texts: dict[bytes, bool] = {}
+        self._closed: set[str] = set()
         self._marked: list[int] = []
         self._dropped: list[tuple[int, int]] = []
         verdict.chain = verdict.chain or GENESIS
@@ -85,11 +86,14 @@ class Walk:
         if version != self._expected:
             self._note(None, f"rows {self._expected} to {version - 1} are missing")
             self._is_linked = False
-        if row.damage is not None:
+        if isinstance(row.damage, EncryptionKeyMissingError):
+            self._note_closed(row.damage.damage)
+        elif row.damage is not None:
             self._note(seq, row.damage.damage)
         if row.is_legible:
             self._look_at_columns(stored, row, seq)
-            self._look_at_texts(row, seq)
+            if not row.envelope.encrypted_body:
+                self._look_at_texts(row, seq)
             self._follow(row, seq)
             self._take_drops(row)
             self._near_seq = row.envelope.seq + row.is_event
@@ -119,7 +123,7 @@ class Walk:
     def _is_text(self, digest: bytes) -> bool:
         try:
             self._reader.texts.read(digest)
-        except TextLostError:
+        except (TextLostError, EncryptionKeyMissingError):
             return False
         return True
 
@@ -160,6 +164,12 @@ class Walk:
     def _undropped(self) -> list[int]:
         ranges = sorted(self._dropped)
         return [seq for seq in self._marked if not holds(ranges, seq)]
+
+    def _note_closed(self, description: str) -> None:
+        """Say once what hides bodies: the chain goes over their commitments and is still walked."""
+        if description not in self._closed:
+            self._closed.add(description)
+            self._note(None, description)
 
     def _note(self, seq: int | None, description: str) -> None:
         self._verdict.note([Fault(self._span.session_id, seq, description)])

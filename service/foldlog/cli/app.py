@@ -14,6 +14,7 @@ from foldlog.cli import (
     audit,
     diagnosis,
     keys,
+    master_keys,
     proof,
     reading,
     recovery,
@@ -81,6 +82,7 @@ def _hand_down(
         **{name: given for name in names},
         "attach": {command.__name__: given for command in attachments.COMMANDS},
         "keys": dict.fromkeys(keys.COMMANDS, given),
+        "master-key": {"list": {"as_json": as_json} if as_json else {}},
     }
 
 
@@ -101,6 +103,7 @@ def _made() -> typer.Typer:
             made.command(_name_of(command), rich_help_panel=panel)(command)
     made.add_typer(attachments.attach, name="attach", rich_help_panel="Move")
     made.add_typer(keys.keys, name="keys", rich_help_panel="Run the service")
+    made.add_typer(master_keys.master_key, name="master-key", rich_help_panel="Run the service")
     return made
 
 

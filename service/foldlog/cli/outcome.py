@@ -32,6 +32,7 @@ ADVICE: dict[type[FoldlogError], str] = {
     errors.SessionNotFoundError: "See which there are: foldlog sessions.",
     errors.SessionDeletedError: "A deleted session's id is never used again; choose another.",
     errors.EventCorruptError: "See what is damaged: foldlog verify SESSION; then restore a backup.",
+    errors.EncryptionKeyMissingError: "See which are missing: foldlog master-key list.",
     errors.AttachmentNotFoundError: "Store it first: foldlog attach put FILE.",
     errors.AttachmentUnknownError: "Store it: foldlog attach put FILE.",
     errors.AttachmentCorruptError: "Store the right bytes again: foldlog attach put FILE.",

@@ -72,7 +72,7 @@ def with_settings(command: Callable[[Settings], None]) -> Callable[..., None]:
     def taking(**flags: Any) -> None:
         command(settings_from(flags))
 
-    parameters = [_option(each) for each in described()]
+    parameters = [_option(each) for each in described() if not each.is_secret]
     taking.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     taking.__annotations__ = {each.name: each.annotation for each in parameters}
     return taking

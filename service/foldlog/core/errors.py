@@ -248,8 +248,19 @@ class EventCorruptError(FoldlogError):
 
     def before(self, cursor: str) -> EventCorruptError:
         """Return the same error, met in a feed that goes on at a cursor."""
-        facts = {"session_id": self.session_id, "seq": self.seq, "damage": self.damage}
-        return EventCorruptError(**facts, cursor=cursor)  # type: ignore[arg-type]
+        return type(self)(**self.facts, cursor=cursor)  # type: ignore[arg-type]
+
+
+class EncryptionKeyMissingError(EventCorruptError):
+    """What is asked for is encrypted under a master key that the service does not have.
+
+    It is of an event, or, with `sha256`, of an attachment.
+    """
+
+    reason = "ENCRYPTION_KEY_MISSING"
+    template = "stored event {seq} of session {session_id} cannot be read: {damage}"
+    key_id: str
+    sha256: str
 
 
 class AttachmentCorruptError(FoldlogError):

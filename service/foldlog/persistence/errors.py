@@ -82,12 +82,24 @@ class NoDirectoryError(PersistenceError):
         super().__init__(f"{size_bytes} bytes need a directory for attachments, and none is set")
 
 
+class MasterKeyMissingError(PersistenceError):
+    """What is encrypted cannot be read, or written, without a master key that is not there."""
+
+    def __init__(self, key_id: str, message: str = "") -> None:
+        self.key_id = key_id
+        super().__init__(message or f"the master key {key_id!r} is missing")
+
+
+class KeyDamagedError(PersistenceError):
+    """A stored key is lost, or is not the one that was wrapped."""
+
+
 class SchemaError(PersistenceError):
     """The schema is not the one this release works with; the message says what to run."""
 
 
 class DriverMissingError(PersistenceError):
-    """PostgreSQL is asked for, and what foldlog[postgres] brings is not installed."""
+    """Something is asked for, and the extra that brings what it needs is not installed."""
 
 
 class DatabaseFileError(PersistenceError):
@@ -102,6 +114,17 @@ def postgres_extra() -> Iterator[None]:
     except ImportError as error:
         raise DriverMissingError(
             f"PostgreSQL needs what the extra foldlog[postgres] brings: {error}"
+        ) from error
+
+
+@contextmanager
+def crypto_extra() -> Iterator[None]:
+    """Say what to install if the imports inside fail."""
+    try:
+        yield
+    except ImportError as error:
+        raise DriverMissingError(
+            f"encryption needs what the extra foldlog[crypto] brings: {error}"
         ) from error
 
 

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from foldlog.persistence.errors import ObjectDamagedError, UnavailableError
+from foldlog.persistence.object_cipher import Decrypting
 from foldlog.persistence.object_files import ObjectFiles
 from foldlog.persistence.object_table import StoredObject
 
@@ -22,8 +23,16 @@ class OpenObject:
     Raises ObjectDamagedError if its file is lost.
     """
 
-    def __init__(self, stored: StoredObject, files: ObjectFiles | None) -> None:
+    def __init__(
+        self,
+        stored: StoredObject,
+        files: ObjectFiles | None,
+        decrypting: Decrypting | None = None,
+        overhead_bytes: int = 0,
+    ) -> None:
         self.stored = stored
+        self._decrypting = decrypting
+        self._overhead_bytes = overhead_bytes if decrypting is not None else 0
         self._file = None if stored.data is not None else _opened(stored, files)
 
     def __enter__(self) -> Self:
@@ -62,6 +71,7 @@ class OpenObject:
         return True
 
     def _from_row(self, data: bytes, offset: int, stop: int) -> Generator[bytes]:
+        data = self._decrypted(0, data)
         self._require(len(data) == self.stored.size_bytes)
         self._require(new_sha256(data).digest() == self.stored.sha256)
         for start in range(offset, max(stop, offset + 1), CHUNK_BYTES):
@@ -69,11 +79,12 @@ class OpenObject:
 
     def _from_file(self, file: BinaryIO, offset: int, stop: int) -> Generator[bytes]:
         size, count = self.stored.size_bytes, -(-self.stored.size_bytes // CHUNK_BYTES)
-        self._require(os.fstat(file.fileno()).st_size == size)
+        overhead = self._overhead_bytes * count
+        self._require(os.fstat(file.fileno()).st_size == size + overhead)
         self._require(len(self.stored.chunks) == count * DIGEST_BYTES)
         whole = new_sha256() if (offset, stop) == (0, size) else None
         first = offset // CHUNK_BYTES
-        file.seek(first * CHUNK_BYTES)
+        file.seek(first * (CHUNK_BYTES + self._overhead_bytes))
         for index in range(first, -(-stop // CHUNK_BYTES)):
             chunk, start = self._chunk(file, index), index * CHUNK_BYTES
             if whole is not None:
@@ -85,13 +96,21 @@ class OpenObject:
 
     def _chunk(self, file: BinaryIO, index: int) -> bytes:
         try:
-            chunk = file.read(CHUNK_BYTES)
+            chunk = file.read(CHUNK_BYTES + self._overhead_bytes)
         except OSError as error:
             # What a failing disk says of the bytes is that they are lost.
             raise ObjectDamagedError(self.stored.sha256) from error
         digest = self.stored.chunks[index * DIGEST_BYTES : (index + 1) * DIGEST_BYTES]
         self._require(new_sha256(chunk).digest() == digest)
-        return chunk
+        return self._decrypted(index, chunk)
+
+    def _decrypted(self, index: int, piece: bytes) -> bytes:
+        if self._decrypting is None:
+            return piece
+        decrypted = self._decrypting.decrypt(index, piece)
+        if decrypted is None:
+            raise ObjectDamagedError(self.stored.sha256)
+        return decrypted
 
     def _require(self, is_right: bool) -> None:
         if not is_right:

@@ -10,10 +10,10 @@ from uuid import UUID
 
 from eventsourcing.persistence import Tracking
 
-from foldlog.persistence.queries import Query
+from foldlog.persistence.queries import Query, distinct_values
 
 REFERENCES_NAME = "object_references"
-COLUMNS = "size_bytes, created_ns, touched_ns, file, chunks, data"
+COLUMNS = "size_bytes, created_ns, touched_ns, file, chunks, data, key_id, wrapped"
 # Whether a row that names an attachment counts: the session's own, which is there or was deleted
 # only lately, or a fork's that reads it. A session that the index does not have counts.
 COUNTS = """
@@ -36,7 +36,10 @@ IS_NAMED = COUNTS.format(is_forked=IS_FORKED)
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """An attachment as its row has it: its bytes, or the name of the file that holds them."""
+    """An attachment as its row has it: its bytes, or the name of the file that holds them.
+
+    An encrypted one has a key of its own, wrapped by the master key that key_id names.
+    """
 
     sha256: bytes
     size_bytes: int
@@ -45,6 +48,17 @@ class StoredObject:
     file: str | None
     chunks: bytes
     data: bytes | None
+    key_id: str | None = None
+    wrapped: bytes | None = None
+
+
+class ObjectKey(NamedTuple):
+    """The wrapped key of an encrypted attachment."""
+
+    tenant: str
+    sha256: bytes
+    key_id: str
+    wrapped: bytes
 
 
 class Reference(NamedTuple):
@@ -139,7 +153,7 @@ class ObjectTable(ABC):
         """Write an attachment's row; tell whether there was none."""
         sql = (
             f"INSERT INTO foldlog_objects (tenant, sha256, {COLUMNS})"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING"
         )
         return self._write([(sql, [tenant, stored.sha256, *_values(stored)])]) == [1]
 
@@ -147,7 +161,7 @@ class ObjectTable(ABC):
         """Put a whole attachment in a damaged one's place, unless another was faster."""
         sql = (
             "UPDATE foldlog_objects SET size_bytes = %s, created_ns = %s, touched_ns = %s,"
-            " file = %s, chunks = %s, data = %s"
+            " file = %s, chunks = %s, data = %s, key_id = %s, wrapped = %s"
             f" WHERE tenant = %s AND sha256 = %s AND file {self.same} %s"
         )
         where = [tenant, damaged.sha256, damaged.file]
@@ -196,6 +210,32 @@ class ObjectTable(ABC):
         )
         self._write([(sql, [self._key(aggregate_id), version, sha256])])
 
+    def replace_key(self, old: ObjectKey, new: ObjectKey) -> bool:
+        """Wrap an attachment's key anew, unless another was faster."""
+        sql = (
+            "UPDATE foldlog_objects SET key_id = %s, wrapped = %s"
+            " WHERE tenant = %s AND sha256 = %s AND wrapped = %s"
+        )
+        values: list[object] = [new.key_id, new.wrapped, old.tenant, old.sha256, old.wrapped]
+        return self._write([(sql, values)]) == [1]
+
+    def wrapped_by(self, key_id: str, after: tuple[str, bytes], limit: int) -> list[ObjectKey]:
+        """Return a page of the keys that a master key wraps, by tenant and digest."""
+        sql = (
+            "SELECT tenant, sha256, key_id, wrapped FROM foldlog_objects"
+            " WHERE key_id = %s AND (tenant, sha256) > (%s, %s) ORDER BY tenant, sha256 LIMIT %s"
+        )
+        return [ObjectKey(*each) for each in self._rows((sql, [key_id, *after, limit]))]
+
+    def count(self, key_id: str) -> int:
+        """Return how many attachments' keys a master key wraps."""
+        sql = "SELECT count(*) FROM foldlog_objects WHERE key_id = %s"
+        return int(self._rows((sql, [key_id]))[0][0])
+
+    def key_ids(self) -> list[str]:
+        """Return the master keys that wrap any. Costs a look-up for each."""
+        return distinct_values(self._rows, "foldlog_objects", "key_id")
+
     def followed(self) -> int:
         """Return the notification id up to which references are noted."""
         sql = "SELECT notification_id FROM foldlog_tracking WHERE application_name = %s"
@@ -216,5 +256,5 @@ def _marks(values: Sequence[object]) -> str:
 
 
 def _values(stored: StoredObject) -> list[object]:
-    times = [stored.created_ns, stored.touched_ns]
-    return [stored.size_bytes, *times, stored.file, stored.chunks, stored.data]
+    times, key = [stored.created_ns, stored.touched_ns], [stored.key_id, stored.wrapped]
+    return [stored.size_bytes, *times, stored.file, stored.chunks, stored.data, *key]

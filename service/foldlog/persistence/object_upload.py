@@ -12,6 +12,7 @@ from threading import Lock
 from typing import BinaryIO
 
 from foldlog.persistence.errors import NoDirectoryError, ObjectDamagedError, UnavailableError
+from foldlog.persistence.object_cipher import Encrypting
 from foldlog.persistence.object_files import ObjectFiles
 from foldlog.persistence.object_reading import CHUNK_BYTES, OpenObject
 from foldlog.persistence.object_table import ObjectTable, StoredObject
@@ -22,16 +23,26 @@ ATTEMPTS = 100
 class Upload:
     """Bytes on their way in. Nothing of them stays unless it is finished. Blocking.
 
-    Up to `inline_bytes` they go into the row, beyond into a file.
+    Up to `inline_bytes` they go into the row, beyond into a file. What is stored already is opened
+    by `opened`.
     """
 
     def __init__(
-        self, table: ObjectTable, files: ObjectFiles | None, inline_bytes: int, tenant: str
+        self,
+        table: ObjectTable,
+        files: ObjectFiles | None,
+        inline_bytes: int,
+        tenant: str,
+        opened: Callable[[StoredObject], OpenObject],
+        encrypting: Encrypting | None = None,
     ) -> None:
         self._table = table
         self._files = files
         self._inline_bytes = inline_bytes
         self._tenant = tenant
+        self._opened = opened
+        self._encrypting = encrypting
+        self._chunk_count = 0
         self._digest = new_sha256()
         self._pending = bytearray()
         self._chunks = bytearray()
@@ -66,12 +77,17 @@ class Upload:
     def _write_chunk(self, file: BinaryIO) -> None:
         chunk = bytes(self._pending[:CHUNK_BYTES])
         del self._pending[:CHUNK_BYTES]
+        chunk = self._encrypted(self._chunk_count, chunk)
+        self._chunk_count += 1
         self._chunks += new_sha256(chunk).digest()
         try:
             file.write(chunk)
         except OSError as error:
             told = f"an attachment cannot be written: {error.strerror}"
             raise UnavailableError(told, told) from error
+
+    def _encrypted(self, index: int, piece: bytes) -> bytes:
+        return piece if self._encrypting is None else self._encrypting.encrypt(index, piece)
 
     def finish(self) -> tuple[bytes, bool]:
         """Store the bytes unless they are there; return (digest, whether they were, whole)."""
@@ -97,7 +113,7 @@ class Upload:
 
     def _is_whole(self, known: StoredObject) -> bool:
         try:
-            with OpenObject(known, self._files) as opened:
+            with self._opened(known) as opened:
                 return opened.is_whole()
         except ObjectDamagedError:
             return False
@@ -116,9 +132,14 @@ class Upload:
         now_ns = time.time_ns()
         if self._file is not None:
             self._published = self._publish(*self._file)
-        data = None if self._published else bytes(self._pending)
+        data = None if self._published else self._encrypted(0, bytes(self._pending))
         about = (self.sha256, self.size_bytes, now_ns, now_ns)
-        return StoredObject(*about, self._published, bytes(self._chunks), data)
+        return StoredObject(*about, self._published, bytes(self._chunks), data, *self._key())
+
+    def _key(self) -> tuple[str | None, bytes | None]:
+        if self._encrypting is None:
+            return None, None
+        return self._encrypting.wrapped(self._tenant, self.sha256)
 
     def _publish(self, path: Path, file: BinaryIO) -> str:
         assert self._files is not None

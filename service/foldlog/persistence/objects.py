@@ -6,10 +6,13 @@ it is sent, and a range costs the chunks that it touches.
 
 from __future__ import annotations
 
-from foldlog.persistence.errors import ObjectDamagedError
+from functools import partial
+
+from foldlog.persistence.errors import MasterKeyMissingError, ObjectDamagedError
+from foldlog.persistence.object_cipher import ObjectCipher
 from foldlog.persistence.object_files import ObjectFiles
 from foldlog.persistence.object_reading import OpenObject
-from foldlog.persistence.object_table import ObjectTable
+from foldlog.persistence.object_table import ObjectTable, StoredObject
 from foldlog.persistence.object_upload import Upload
 
 NAMES_AT_ONCE = 500
@@ -17,23 +20,39 @@ ANY_SIZE = 2**62
 
 
 class ObjectStore:
-    """Puts and gets attachments. Blocking; any thread may call it."""
+    """Puts and gets attachments, with a cipher encrypted. Blocking; any thread may call it."""
 
-    def __init__(self, table: ObjectTable, files: ObjectFiles | None, inline_bytes: int) -> None:
+    def __init__(
+        self,
+        table: ObjectTable,
+        files: ObjectFiles | None,
+        inline_bytes: int,
+        cipher: ObjectCipher | None = None,
+    ) -> None:
         self.table = table
         self._files = files
         self._inline_bytes = inline_bytes
+        self._cipher = cipher
         if files is not None:
             files.remove_abandoned()
 
+    def encrypted(self, cipher: ObjectCipher) -> ObjectStore:
+        """Return the same store as one that encrypts what it puts."""
+        return ObjectStore(self.table, self._files, self._inline_bytes, cipher)
+
     def upload(self, tenant: str) -> Upload:
         """Begin to put bytes. Whoever begins closes."""
-        return Upload(self.table, self._files, self._inline_bytes, tenant)
+        return self._upload(tenant, self._inline_bytes)
+
+    def _upload(self, tenant: str, inline_bytes: int) -> Upload:
+        encrypting = None if self._cipher is None else self._cipher.begin()
+        opened = partial(self._opened, tenant)
+        return Upload(self.table, self._files, inline_bytes, tenant, opened, encrypting)
 
     def put_bytes(self, tenant: str, data: bytes) -> bytes:
         """Put bytes and return their digest. Without a directory the row takes them all."""
         inline_bytes = ANY_SIZE if self._files is None else self._inline_bytes
-        upload = Upload(self.table, self._files, inline_bytes, tenant)
+        upload = self._upload(tenant, inline_bytes)
         try:
             upload.write(data)
             return upload.finish()[0]
@@ -43,16 +62,25 @@ class ObjectStore:
     def open(self, tenant: str, sha256: bytes) -> OpenObject | None:
         """Open an attachment, if it is stored. Whoever opens closes.
 
-        Raises ObjectDamagedError if its file is lost.
+        Raises ObjectDamagedError if its file is lost, and MasterKeyMissingError.
         """
         while (stored := self.table.find(tenant, sha256)) is not None:
             try:
-                return OpenObject(stored, self._files)
+                return self._opened(tenant, stored)
             except ObjectDamagedError:
                 # Healed or collected since the row was read, unless the row is the same.
                 if self.table.find(tenant, sha256) == stored:
                     raise
         return None
+
+    def _opened(self, tenant: str, stored: StoredObject) -> OpenObject:
+        if stored.key_id is None:
+            return OpenObject(stored, self._files)
+        if self._cipher is None:
+            raise MasterKeyMissingError(stored.key_id)
+        key = stored.key_id, stored.wrapped or b""
+        decrypting = self._cipher.open(tenant, stored.sha256, *key)
+        return OpenObject(stored, self._files, decrypting, self._cipher.overhead_bytes)
 
     def remove(self, file: str | None) -> None:
         """Remove the file that a deleted row named."""

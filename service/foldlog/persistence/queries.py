@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 Query = tuple[str, list[object]]
 EVENT = "originator_version, topic, state"
@@ -136,3 +137,14 @@ def last_notification(stop: int | None) -> Query:
     where = "" if stop is None else " WHERE notification_id <= %s"
     sql = f"SELECT notification_id FROM foldlog_events{where} ORDER BY notification_id DESC LIMIT 1"
     return sql, [] if stop is None else [stop]
+
+
+def distinct_values(
+    rows: Callable[[Query], list[tuple[Any, ...]]], table: str, column: str
+) -> list[str]:
+    """Return the texts of a column in order, by jumping from one to the next in its index."""
+    found: list[str] = []
+    sql = f"SELECT min({column}) FROM {table} WHERE {column} > %s"
+    while (following := rows((sql, [found[-1] if found else ""]))[0][0]) is not None:
+        found.append(following)
+    return found

@@ -7,10 +7,12 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal
 
 from foldlog.persistence.checkpoints import CheckpointRecorder
+from foldlog.persistence.data_keys import DataKeyTable
 from foldlog.persistence.errors import SchemaError, postgres_extra
 from foldlog.persistence.index import SessionIndex
 from foldlog.persistence.keys import KeyTable
@@ -36,6 +38,7 @@ class Store:
     index: SessionIndex
     objects: ObjectStore
     keys: KeyTable
+    data_keys: DataKeyTable
     quotas: QuotaTable
     close: Callable[[], None]
     scoped: Callable[[str], Store] | None = None
@@ -129,6 +132,7 @@ def _open_sqlite(
         SQLiteSessionIndex(datastore),
         ObjectStore(SQLiteObjectTable(datastore), files, inline_bytes),
         KeyTable(statements),
+        DataKeyTable(statements, attrgetter("bytes")),
         QuotaTable(statements),
         close,
         is_shared=is_shared,
@@ -165,6 +169,7 @@ def _open_postgres(
             PostgresSessionIndex(datastore),
             ObjectStore(PostgresObjectTable(datastore), files, inline_bytes),
             KeyTable(statements),
+            DataKeyTable(statements, lambda each: each),
             QuotaTable(statements),
             whole.close,
         )

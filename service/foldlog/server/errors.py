@@ -48,6 +48,7 @@ CODES: dict[type[FoldlogError], grpc.StatusCode] = {
     errors.SessionNotFoundError: _Code.NOT_FOUND,
     errors.SessionDeletedError: _Code.NOT_FOUND,
     errors.EventCorruptError: _Code.DATA_LOSS,
+    errors.EncryptionKeyMissingError: _Code.FAILED_PRECONDITION,
     errors.AttachmentCorruptError: _Code.DATA_LOSS,
     errors.StoreDamagedError: _Code.DATA_LOSS,
     errors.OverloadedError: _Code.RESOURCE_EXHAUSTED,

@@ -17,6 +17,7 @@ from foldlog.application.application import SessionApplication
 from foldlog.application.audit import AuditLog
 from foldlog.application.heads import Signer
 from foldlog.application.tenant import Tenant
+from foldlog.encryption.opening import with_encryption
 from foldlog.persistence.store import Store, open_store
 from foldlog.persistence.timeouts import Timeouts
 from foldlog.server.attachments import AttachmentServicer
@@ -129,7 +130,7 @@ def run(settings: Settings, ready: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT. `ready` is called with the address once calls are taken.
 
     Raises PlaintextError, UnguardedError, OSError if the address cannot be listened on,
-    CertificateError, SigningKeyError, and what `open_store` raises.
+    CertificateError, SigningKeyError, and what `open_store` and `with_encryption` raise.
     """
     observability.setup(settings)
     require_tls_beyond_loopback(settings)
@@ -148,8 +149,9 @@ def run(settings: Settings, ready: Callable[[str], None]) -> None:
         requires_row_security=settings.row_level_security == "required",
     )
     try:
+        app = SessionApplication(with_encryption(store, settings), settings, signer)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve(SessionApplication(store, settings, signer), settings, ready))
+            runner.run(_serve(app, settings, ready))
     finally:
         store.close()
 

@@ -94,6 +94,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """RESOURCE_EXHAUSTED. The tenant has used up a quota; metadata has which, its limit and the use. Wait as RetryInfo
     says, make room, or raise the quota.
     """
+    ERROR_REASON_ENCRYPTION_KEY_MISSING: _ErrorReason.ValueType  # 35
+    """FAILED_PRECONDITION. What is asked for is encrypted under a master key that the service does not have;
+    metadata has its key_id. Give the service that key.
+    """
     ERROR_REASON_SIGNING_KEY_MISSING: _ErrorReason.ValueType  # 40
     """FAILED_PRECONDITION. The service has no key to sign with. Give it one: FOLDLOG_SIGNING_KEY_FILE."""
 
@@ -171,6 +175,10 @@ ERROR_REASON_PERMISSION_DENIED: ErrorReason.ValueType  # 32
 ERROR_REASON_QUOTA_EXCEEDED: ErrorReason.ValueType  # 33
 """RESOURCE_EXHAUSTED. The tenant has used up a quota; metadata has which, its limit and the use. Wait as RetryInfo
 says, make room, or raise the quota.
+"""
+ERROR_REASON_ENCRYPTION_KEY_MISSING: ErrorReason.ValueType  # 35
+"""FAILED_PRECONDITION. What is asked for is encrypted under a master key that the service does not have;
+metadata has its key_id. Give the service that key.
 """
 ERROR_REASON_SIGNING_KEY_MISSING: ErrorReason.ValueType  # 40
 """FAILED_PRECONDITION. The service has no key to sign with. Give it one: FOLDLOG_SIGNING_KEY_FILE."""

@@ -45,6 +45,9 @@ class Envelope(_message.Message):
     REQUEST_MARK_FIELD_NUMBER: _builtins.int
     NOTED_REQUEST_ID_FIELD_NUMBER: _builtins.int
     MADE_REQUEST_KEY_FIELD_NUMBER: _builtins.int
+    ENCRYPTED_BODY_FIELD_NUMBER: _builtins.int
+    LINEAGE_FIELD_NUMBER: _builtins.int
+    STILL_ENCRYPTED_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
     """For an event: its seq. For a fact: the next_seq at that point. Never falls from row to row."""
     type: _builtins.int
@@ -75,6 +78,10 @@ class Envelope(_message.Message):
     """The request id of the call that wrote a restored event elsewhere: kept for people, no key here."""
     made_request_key: _builtins.bytes
     """The key of the call that wrote the row, on its first row, where the service made it."""
+    encrypted_body: _builtins.bytes
+    """The body, encrypted under the session's data key: a nonce of 12 bytes, then AES-256-GCM's
+    ciphertext and tag. The body is then unset. No part of the chain.
+    """
     @_builtins.property
     def replace(self) -> _event_pb2.AppliedReplace:
         """The replace, if it is one."""
@@ -99,6 +106,16 @@ class Envelope(_message.Message):
     def request_mark(self) -> Global___RequestMark:
         """On a step_start: the request of its step."""
 
+    @_builtins.property
+    def lineage(self) -> _containers.RepeatedCompositeFieldContainer[Global___Segment]:
+        """The ancestors whose rows the session reads, on its first row, where the body that says so is
+        encrypted or gone: the aggregate id, to_version and to_seq of each. No part of the chain.
+        """
+
+    @_builtins.property
+    def still_encrypted(self) -> Global___StillEncrypted:
+        """Never stored. Why the body was left encrypted when the row was read."""
+
     def __init__(
         self,
         *,
@@ -122,14 +139,39 @@ class Envelope(_message.Message):
         request_mark: Global___RequestMark | None = ...,
         noted_request_id: _builtins.str = ...,
         made_request_key: _builtins.bytes = ...,
+        encrypted_body: _builtins.bytes = ...,
+        lineage: _abc.Iterable[Global___Segment] | None = ...,
+        still_encrypted: Global___StillEncrypted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["header_texts", b"header_texts", "replace", b"replace", "request_mark", b"request_mark", "turns", b"turns"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["header_texts", b"header_texts", "replace", b"replace", "request_mark", b"request_mark", "still_encrypted", b"still_encrypted", "turns", b"turns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chain", b"chain", "commitment", b"commitment", "dropped", b"dropped", "header_texts", b"header_texts", "made_request_key", b"made_request_key", "noted_request_id", b"noted_request_id", "orphaned_result_ids", b"orphaned_result_ids", "replace", b"replace", "request_digest", b"request_digest", "request_id", b"request_id", "request_mark", b"request_mark", "row_count", b"row_count", "seq", b"seq", "time_ns", b"time_ns", "time_s", b"time_s", "turns", b"turns", "type", b"type", "unanswered_call_ids", b"unanswered_call_ids", "written_ns", b"written_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chain", b"chain", "commitment", b"commitment", "dropped", b"dropped", "encrypted_body", b"encrypted_body", "header_texts", b"header_texts", "lineage", b"lineage", "made_request_key", b"made_request_key", "noted_request_id", b"noted_request_id", "orphaned_result_ids", b"orphaned_result_ids", "replace", b"replace", "request_digest", b"request_digest", "request_id", b"request_id", "request_mark", b"request_mark", "row_count", b"row_count", "seq", b"seq", "still_encrypted", b"still_encrypted", "time_ns", b"time_ns", "time_s", b"time_s", "turns", b"turns", "type", b"type", "unanswered_call_ids", b"unanswered_call_ids", "written_ns", b"written_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Envelope: _TypeAlias = Envelope  # noqa: Y015
+
+@_typing.final
+class StillEncrypted(_message.Message):
+    """Why a body could not be decrypted. Never stored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MISSING_KEY_ID_FIELD_NUMBER: _builtins.int
+    missing_key_id: _builtins.str
+    """The master key that is missing; empty if the body or the data key is damaged."""
+    def __init__(
+        self,
+        *,
+        missing_key_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["missing_key_id", b"missing_key_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StillEncrypted: _TypeAlias = StillEncrypted  # noqa: Y015
 
 @_typing.final
 class RequestMark(_message.Message):
@@ -411,6 +453,9 @@ class Checkpoint(_message.Message):
 
     HEAD_FIELD_NUMBER: _builtins.int
     FOLD_FIELD_NUMBER: _builtins.int
+    ENCRYPTED_FIELD_NUMBER: _builtins.int
+    encrypted: _builtins.bytes
+    """Both, encrypted under the session's data key as a Checkpoint of them; they are then unset."""
     @_builtins.property
     def head(self) -> Global___HeadState:
         """The state of the head."""
@@ -424,10 +469,11 @@ class Checkpoint(_message.Message):
         *,
         head: Global___HeadState | None = ...,
         fold: Global___FoldState | None = ...,
+        encrypted: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["fold", b"fold", "head", b"head"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["fold", b"fold", "head", b"head"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["encrypted", b"encrypted", "fold", b"fold", "head", b"head"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,214 @@
+"""What is stored says nothing to whoever has the database and no master key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+from foldlog.v1 import service_pb2
+
+from tests.contract.attachments import digest_of, got, looking, put, sample
+from tests.contract.calls import DEADLINE_S, Calls
+from tests.contract.refusal import refused
+from tests.contract.said import batches, custom, header, replacing, system, user
+from tests.encryption.files import attachment_files, change, holds, rows
+from tests.encryption.keys import MASTER_KEY, master_key
+from tests.served import NotServingError, Served
+
+SECRET = "the treasure lies under the third oak"
+INLINE_BYTES = 1_000
+ENCRYPTED = {
+    "FOLDLOG_MASTER_KEYS": MASTER_KEY,
+    "FOLDLOG_OBJECT_INLINE_BYTES": str(INLINE_BYTES),
+    "FOLDLOG_OBJECT_GRACE_S": "0",
+}
+
+
+@pytest.fixture(params=["sqlite-file", "postgres"])
+def backend(request: pytest.FixtureRequest) -> str:
+    """A store that can be looked at from outside."""
+    name: str = request.param
+    return name
+
+
+def told(stub: object, secret: str = SECRET) -> Calls:
+    """Return a session that holds a secret wherever one can be said."""
+    metadata = f'{{"note": "{secret}"}}'
+    log = Calls.create(stub, metadata_json=metadata)
+    prompt = f"{secret}. " * 100
+    log.append(user(secret), custom("kind", secret.encode(), "key"), header(system_prompt=prompt))
+    small, large = secret.encode(), sample(3 * INLINE_BYTES) + secret.encode() * 100
+    log.append(looking(put(stub, small).sha256, put(stub, large).sha256, name=secret))
+    log.append(replacing(system(f"summary: {secret}"), 0, 0))
+    log.update(metadata_json=metadata.replace("note", "noted"))
+    return log
+
+
+def grow(log: Calls, count: int = 1_300) -> None:
+    """Append enough for a checkpoint."""
+    for batch in batches([user(f"{SECRET} {i}") for i in range(count)]):
+        log.append(*batch)
+
+
+def test_nothing_said_stands_in_the_database(serve: Callable[..., Served], backend: str) -> None:
+    served = serve(backend, **ENCRYPTED)
+    log = told(served.stub)
+    grow(log)
+    listed = served.stub.ListSessions(service_pb2.ListSessionsRequest(), timeout=DEADLINE_S)
+    assert [SECRET in each.metadata_json for each in listed.sessions] == [True]
+    served.terminate()
+    assert rows(served.database_url, "SELECT count(*) FROM foldlog_checkpoints")[0][0] > 0
+    assert list(attachment_files(served))
+    assert holds(served, SECRET.encode()) == []
+    served.start()
+    assert log.texts()[-1] == f"{SECRET} 1299"
+    assert log.verify().intact
+
+
+def test_in_clear_the_same_stands_there(serve: Callable[..., Served], backend: str) -> None:
+    """The control: the look into the database finds what it is to find."""
+    served = serve(backend, **(ENCRYPTED | {"FOLDLOG_MASTER_KEYS": ""}))
+    told(served.stub)
+    served.stub.ListSessions(service_pb2.ListSessionsRequest(), timeout=DEADLINE_S)
+    served.terminate()
+    found = holds(served, SECRET.encode())
+    assert {"foldlog_events", "foldlog_sessions", "foldlog_objects"} <= set(found)
+    assert any("objects/" in each for each in found)
+
+
+def test_no_nonce_is_used_twice(serve: Callable[..., Served], backend: str) -> None:
+    from foldlog.internal.v1.storage_pb2 import Envelope
+
+    served = serve(backend, **ENCRYPTED)
+    log = told(served.stub)
+    grow(log, 300)
+    log.snapshot()
+    log.fork().append(user("b"))
+    served.terminate()
+    states = rows(served.database_url, "SELECT state FROM foldlog_events")
+    envelopes = [Envelope.FromString(bytes(state)) for (state,) in states]
+    nonces = [each.encrypted_body[:12] for each in envelopes if each.encrypted_body]
+    assert len(nonces) > 300
+    assert len(set(nonces)) == len(nonces)
+
+
+def test_a_database_begun_in_clear_is_encrypted_from_then_on(
+    serve: Callable[..., Served], backend: str
+) -> None:
+    served = serve(backend, **(ENCRYPTED | {"FOLDLOG_MASTER_KEYS": ""}))
+    old = Calls.create(served.stub, metadata_json='{"n": 1}')
+    old.append(user("before"), user("hidden"))
+    digest = put(served.stub, b"put before").sha256
+    served.terminate()
+    served.set_environment(FOLDLOG_MASTER_KEYS=MASTER_KEY)
+    served.start()
+    old.append(user(SECRET), looking(digest), replacing(system(f"{SECRET}!"), 1, 1))
+    child = old.fork(metadata_json=f'"{SECRET}"')
+    child.append(user(f"child: {SECRET}"))
+    old.snapshot()
+    assert child.texts() == ["before", f"{SECRET}!", SECRET, "", f"child: {SECRET}"]
+    assert got(served.stub, digest) == b"put before"
+    assert (old.verify().intact, child.verify().intact) == (True, True)
+    served.restart()
+    assert old.texts() == ["before", f"{SECRET}!", SECRET, ""]
+    served.terminate()
+    assert holds(served, SECRET.encode()) == []
+    assert holds(served, b"before")
+
+
+@pytest.mark.parametrize("keys", ["", master_key("other")], ids=["none", "another"])
+def test_a_service_without_the_key_says_what_is_missing_and_does_not_start(
+    serve: Callable[..., Served], backend: str, keys: str
+) -> None:
+    served = serve(backend, **ENCRYPTED)
+    told(served.stub)
+    served.terminate()
+    served.set_environment(FOLDLOG_MASTER_KEYS=keys)
+    with pytest.raises(NotServingError) as caught:
+        served.start()
+    said = str(caught.value)
+    assert "1 sessions and 3 attachments are encrypted under the master key 'first'" in said
+    assert "FOLDLOG_MASTER_KEY_FILE" in said
+
+
+def test_what_a_missing_key_hides_is_refused_by_name_and_the_rest_works(
+    serve: Callable[..., Served], backend: str
+) -> None:
+    served = serve(backend, **ENCRYPTED)
+    hidden = told(served.stub)
+    attached = digest_of(SECRET.encode())
+    child = hidden.fork()
+    served.terminate()
+    served.set_environment(
+        FOLDLOG_MASTER_KEYS=master_key("other"), FOLDLOG_ALLOW_MISSING_MASTER_KEYS="true"
+    )
+    served.start()
+    new = Calls.create(served.stub)
+    new.append(user("a"))
+    for log in (hidden, child):
+        for call in (log.fold, log.events, log.export, partial(log.append, user("b"))):
+            with refused("ENCRYPTION_KEY_MISSING", key_id="first"):
+                call()
+    with refused("ENCRYPTION_KEY_MISSING", key_id="first"):
+        got(served.stub, attached)
+    assert new.texts() == ["a"]
+    served.terminate()
+    served.set_environment(FOLDLOG_MASTER_KEYS=f"{master_key('other')} {MASTER_KEY}")
+    served.start()
+    assert hidden.texts()[0] == f"summary: {SECRET}"
+    assert (hidden.verify().intact, new.verify().intact) == (True, True)
+
+
+def test_without_the_key_the_chain_is_still_verified(
+    serve: Callable[..., Served], backend: str
+) -> None:
+    served = serve(backend, **ENCRYPTED)
+    log = told(served.stub)
+    child = log.fork()
+    child.append(user("child"))
+    chain = child.verify().chain
+    served.terminate()
+    served.set_environment(
+        FOLDLOG_MASTER_KEYS=master_key("other"), FOLDLOG_ALLOW_MISSING_MASTER_KEYS="true"
+    )
+    served.start()
+    answer = child.verify()
+    assert answer.chain == chain
+    assert not answer.intact
+    said = {fault.description for fault in answer.faults}
+    assert said == {"it is encrypted under the master key 'first', which the service does not have"}
+
+
+def test_a_row_that_was_moved_does_not_decrypt(serve: Callable[..., Served], backend: str) -> None:
+    served = serve(backend, **ENCRYPTED)
+    log = Calls.create(served.stub)
+    log.append(user("a"), user("b"), user("c"))
+    served.terminate()
+    change(
+        served.database_url,
+        "UPDATE foldlog_events SET state = (SELECT state FROM foldlog_events o"
+        " WHERE o.originator_version = 3 AND o.originator_id = foldlog_events.originator_id)"
+        " WHERE originator_version = 4",
+    )
+    served.start()
+    with refused("EVENT_CORRUPT", session_id=log.session_id):
+        log.fold()
+    assert "it does not decrypt" in {fault.description for fault in log.verify().faults}
+
+
+def test_a_damaged_piece_of_a_large_attachment_is_told(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    served = serve("sqlite-file", **ENCRYPTED)
+    digest = put(served.stub, sample(3_000_000)).sha256
+    (file,) = attachment_files(served)
+    content = bytearray(file.read_bytes())
+    content[1_500_000] ^= 1
+    file.write_bytes(content)
+    assert got(served.stub, digest, 0, 1_000_000) == sample(3_000_000)[:1_000_000]
+    with refused("ATTACHMENT_CORRUPT"):
+        got(served.stub, digest, 1_400_000, 200_000)
+    assert put(served.stub, sample(3_000_000)).sha256 == digest
+    assert got(served.stub, digest) == sample(3_000_000)
