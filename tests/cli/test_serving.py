@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from foldlog.persistence.store import open_store
 
 from tests.cli.shell import Shell
 from tests.postgres import empty_database
@@ -158,6 +160,45 @@ def test_what_keeps_it_from_serving_is_said_in_one_line(
     assert expected in done.stderr
     assert done.stderr.count("\n") == 1
     assert (tmp_path / "foreign").read_text() == "a text that is there already"
+
+
+def another_applications(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+
+
+def of_a_newer_release(path: Path) -> None:
+    open_store(f"sqlite:///{path}").close()
+    Path(f"{path}.lock").unlink()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(b"SQLite format 3")
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (another_applications, "is a database of another application"),
+        (of_a_newer_release, "has schema version 99"),
+        (cut_short, "is not a SQLite database"),
+        (Path.mkdir, "cannot be read: Is a directory"),
+    ],
+    ids=["another application's", "a newer release's", "cut short", "a folder"],
+)
+def test_what_is_not_ours_is_refused_and_stays_as_it_is(
+    make: Callable[[Path], None], expected: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "f.db"
+    make(path)
+    before = path.stat(), path.read_bytes() if path.is_file() else b""
+    done = foldlog("serve", "--database-url", f"sqlite:///{path}", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert expected in done.stderr
+    after = path.stat(), path.read_bytes() if path.is_file() else b""
+    assert (after[0].st_mtime_ns, after[1]) == (before[0].st_mtime_ns, before[1])
 
 
 @pytest.mark.parametrize("flag", ["--listen", "--metrics-listen"])

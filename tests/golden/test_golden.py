@@ -14,7 +14,7 @@ from foldlog.v1 import service_pb2
 
 from tests.contract.calls import Calls, fresh_id, imported
 from tests.contract.said import user
-from tests.golden.exchanges import Exchange, departures, read
+from tests.golden.exchanges import Exchange, departures, read, whole
 from tests.golden.folders import DIALECTS, HERE, Golden, all_golden, serving
 from tests.served import Served
 
@@ -43,7 +43,7 @@ def departing(served: Served, exchanges: Iterator[Exchange]) -> list[str]:
     return [
         f"{each.method} {each.requests}: {departure}"
         for each in exchanges
-        for departure in departures(each.answers, each.again(served.channel))
+        for departure in departures(whole(each.answers), whole(each.again(served.channel)))
     ]
 
 
