@@ -76,15 +76,33 @@ class Settings:
     )
     auth: str = _setting(
         "none",
-        "How callers are told: by API keys, or not at all; none is for addresses that only this"
-        " machine reaches.",
-        one_of=("none", "keys"),
+        "How callers are told: by API keys, by the tokens of an identity provider, by either, or"
+        " not at all; none is for addresses that only this machine reaches.",
+        one_of=("none", "keys", "oidc", "keys,oidc"),
+    )
+    oidc_issuer: str = _setting("", "The issuer that tokens are to name.")
+    oidc_audience: str = _setting("", "The audience that tokens are to be for.")
+    oidc_jwks: str = _setting(
+        "", "The issuer's public keys: a file of a JWKS, or its https:// address."
+    )
+    oidc_tenant_claim: str = _setting("tenant", "The claim that names a token's tenant.")
+    oidc_role_claim: str = _setting(
+        "role", "The claim that names its role: reader, writer or admin, or a list with one."
+    )
+    oidc_labels_claim: str = _setting(
+        "labels", "The claim with the labels, an object, that its sessions are to bear, if any."
     )
     allow_anonymous: bool = _setting(
         False, "Let everybody in where other machines reach the address and auth is none."
     )
+    oidc_leeway_s: float = _setting(
+        30.0, "Seconds by which the issuer's clock may differ from this machine's."
+    )
     key_revocation_s: float = _setting(
-        5.0, "Seconds within which a revoked key stops working, watches and streams too.", least=0.1
+        5.0,
+        "Seconds within which a revoked key, or an expired token, stops working, watches and"
+        " streams too.",
+        least=0.1,
     )
     database_url: str = _setting(
         "sqlite:///foldlog.db",
@@ -260,7 +278,11 @@ def is_open(settings: Settings) -> bool:
     return not is_known and not is_loopback(host)
 
 
-class UnguardedError(ValueError):
+class AuthSettingsError(ValueError):
+    """The settings do not say how callers are told."""
+
+
+class UnguardedError(AuthSettingsError):
     """The settings would let everybody on the network in."""
 
 
@@ -275,6 +297,17 @@ def require_guarded(settings: Settings) -> None:
             " it would read and write every session. Make a key with `foldlog keys create` and"
             " serve with --auth keys, or say --allow-anonymous"
         )
+
+
+def require_oidc(settings: Settings) -> None:
+    """Raise AuthSettingsError unless it is said whose tokens are let in, and by which keys."""
+    missing = [
+        name
+        for name in ("oidc_issuer", "oidc_audience", "oidc_jwks")
+        if not getattr(settings, name)
+    ]
+    if missing:
+        raise AuthSettingsError(f"auth {settings.auth} needs {', '.join(missing)} as well")
 
 
 def is_loopback(host: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from foldlog.cli.outcome import CommandError, Outcome
-from foldlog.settings import Setting, Settings, UnguardedError, described, split_address
+from foldlog.settings import AuthSettingsError, Setting, Settings, described, split_address
 
 DatabaseUrl = Annotated[
     str | None,
@@ -94,7 +94,7 @@ def serve(settings: Settings) -> None:
     _require_address(settings)
     try:
         run(settings, ready=lambda address: _announce(settings, address))
-    except (CertificateError, PlaintextError, UnguardedError) as error:
+    except (CertificateError, PlaintextError, AuthSettingsError) as error:
         raise CommandError(f"{error}.") from None
     except (PersistenceError, ValueError, ImportError) as error:
         raise database_trouble(error) from None

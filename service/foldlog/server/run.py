@@ -18,13 +18,12 @@ from foldlog.application.audit import AuditLog
 from foldlog.application.heads import Signer
 from foldlog.application.tenant import Tenant
 from foldlog.encryption.opening import with_encryption
-from foldlog.persistence.store import Store, open_store
+from foldlog.persistence.store import open_store
 from foldlog.persistence.timeouts import Timeouts
 from foldlog.server.attachments import AttachmentServicer
-from foldlog.server.callers import Anyone, Authenticator
+from foldlog.server.authenticators import authenticator_of, require_auth
 from foldlog.server.handlers import SERVICE, Handlers, Rpc
 from foldlog.server.heads import HeadServicer
-from foldlog.server.keys import KeyAuthenticator
 from foldlog.server.recovery import RecoveryServicer
 from foldlog.server.reflecting import ReflectionGuard
 from foldlog.server.requests import RequestServicer
@@ -107,13 +106,6 @@ def rpcs_of(tenant: Tenant, stopping: asyncio.Event) -> Mapping[str, Rpc]:
     }
 
 
-def authenticator_of(settings: Settings, store: Store) -> Authenticator:
-    """Return what tells callers as the settings want it."""
-    if settings.auth == "keys":
-        return KeyAuthenticator(store.keys, settings.key_revocation_s)
-    return Anyone()
-
-
 def _options(settings: Settings) -> tuple[tuple[str, int], ...]:
     silence_ms = round(settings.keepalive_s * 1_000)
     return (
@@ -129,12 +121,13 @@ def _options(settings: Settings) -> tuple[tuple[str, int], ...]:
 def run(settings: Settings, ready: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT. `ready` is called with the address once calls are taken.
 
-    Raises PlaintextError, UnguardedError, OSError if the address cannot be listened on,
+    Raises PlaintextError, AuthSettingsError, OSError if the address cannot be listened on,
     CertificateError, SigningKeyError, and what `open_store` and `with_encryption` raise.
     """
     observability.setup(settings)
     require_tls_beyond_loopback(settings)
     require_guarded(settings)
+    require_auth(settings)
     if is_open(settings):
         observability.log("server.anonymous", level="warning", address=settings.listen)
     signer = _signer(settings)

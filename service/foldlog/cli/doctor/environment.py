@@ -50,6 +50,7 @@ def packages(settings: Settings) -> Iterator[Finding]:
         "alembic": ("postgres", settings.database_url.startswith("postgres")),
         "prometheus_client": ("metrics", bool(settings.metrics_listen)),
         "opentelemetry": ("tracing", settings.tracing),
+        "jwt": ("oidc", "oidc" in settings.auth),
     }
     for module, (extra, wanted) in needs.items():
         if wanted and find_spec(module) is None:
