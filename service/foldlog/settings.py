@@ -98,6 +98,18 @@ class Settings:
     oidc_leeway_s: float = _setting(
         30.0, "Seconds by which the issuer's clock may differ from this machine's."
     )
+    quota_sessions: int = _setting(
+        0, "Sessions that a tenant may have, unless its own quota says otherwise; 0: any number."
+    )
+    quota_bytes: int = _setting(
+        0, "Bytes that a tenant may store, rows and attachments, in the same way."
+    )
+    quota_calls_per_s: int = _setting(
+        0, "Calls, and batches of streams, that a tenant may make in a second, of each process."
+    )
+    quota_watches: int = _setting(
+        0, "Watches that a tenant may have open at a time, with each process."
+    )
     key_revocation_s: float = _setting(
         5.0,
         "Seconds within which a revoked key, or an expired token, stops working, watches and"

@@ -23,11 +23,13 @@ from foldlog.application.identity import DEFAULT_TENANT
 from foldlog.application.lane import Lane
 from foldlog.application.lanes import LanePool
 from foldlog.application.mapper import SessionMapper
+from foldlog.application.meter import Meter
 from foldlog.application.readers import Readers, Workers
 from foldlog.application.rows import KeptByRows, RowReader
 from foldlog.application.scope import WHOLE, Scope
 from foldlog.application.tenant import Shared, Tenant
 from foldlog.persistence.factory import SessionFactory
+from foldlog.persistence.quotas import Quotas
 from foldlog.persistence.store import Store
 from foldlog.settings import Settings
 
@@ -55,6 +57,7 @@ class SessionApplication(Application[UUID]):
         # On SQLite a restore keeps the other writes waiting for as long as it takes.
         commit_wait_s = None if store.dialect == "sqlite" else settings.commit_timeout_s
         self._committer = Committer(store, commit_wait_s)
+        self._meters: dict[str, Meter] = {}
         self._tenants: OrderedDict[tuple[str, Scope], Tenant] = OrderedDict()
         self.lanes = LanePool(
             lambda tenant: self.tenant(tenant).services, settings.fold_cache_bytes
@@ -76,6 +79,7 @@ class SessionApplication(Application[UUID]):
             kept_bodies(settings.body_cache_bytes),
             kept_headers(),
             signer,
+            self._meter_of,
         )
 
     def tenant(self, name: str = DEFAULT_TENANT, scope: Scope = WHOLE) -> Tenant:
@@ -88,6 +92,22 @@ class SessionApplication(Application[UUID]):
                 self._tenants.popitem(last=False)
         self._tenants.move_to_end(key)
         return tenant
+
+    def _meter_of(self, tenant: str) -> Meter:
+        """Return the meter of a tenant, which its scopes share."""
+        meter = self._meters.get(tenant)
+        if meter is None:
+            settings = self.settings
+            defaults = Quotas(
+                settings.quota_sessions,
+                settings.quota_bytes,
+                settings.quota_calls_per_s,
+                settings.quota_watches,
+            )
+            is_on = settings.auth != "none" or defaults != Quotas(0, 0, 0, 0)
+            table, readers = self.store.quotas, self._readers
+            meter = self._meters[tenant] = Meter(tenant, table, defaults, readers, is_on)
+        return meter
 
     def construct_factory(self, env: Environment) -> InfrastructureFactory[Any]:
         """Return the factory of the store that was given."""

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from foldlog.application.incoming import Incoming, require_size
+from foldlog.application.meter import Meter
 from foldlog.application.readers import Readers
 from foldlog.core.errors import (
     AttachmentCorruptError,
@@ -108,8 +109,10 @@ class Attachments:
         readers: Readers,
         threads: Readers,
         settings: Settings,
+        meter: Meter,
         tenant: str,
     ) -> None:
+        self._meter = meter
         self._objects = objects
         self._readers = readers
         self._threads = threads  # apart, for the long work of bytes in and out
@@ -134,7 +137,11 @@ class Attachments:
                 self.judge_size(upload.size_bytes + len(piece), "data")
                 await self._run(upload.write, piece)
             _judge_whole(upload, sha256, size_bytes)
+            if self._meter.limits_bytes and not await self.sizes([upload.sha256]):
+                self._meter.require_bytes(upload.size_bytes)
             digest, existed = await self._run(upload.finish)
+            if not existed:
+                self._meter.put(upload.size_bytes)
             return digest, upload.size_bytes, existed
         finally:
             await asyncio.shield(self._threads.run(upload.close))

@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from foldlog.application.decisions import Guard
-from foldlog.application.identity import AUDIT_SESSION
 from foldlog.application.incoming import incoming_events
 from foldlog.application.tenant import Tenant
 from foldlog.core.errors import FoldlogError, SessionExistsError
 from foldlog.internal.v1.raw_pb2 import RawNewEvent
+from foldlog.persistence.rows import AUDIT_SESSION
 from foldlog.settings import Limits
 from foldlog.v1.event_pb2 import Custom, EventBody
 

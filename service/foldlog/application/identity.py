@@ -6,10 +6,10 @@ from functools import lru_cache
 from uuid import UUID, uuid5
 
 from foldlog.internal.v1.storage_pb2 import Envelope
+from foldlog.persistence.rows import AUDIT_SESSION
 
 NAMESPACE = UUID("5d0f6f2e-2f8c-5a59-9c4e-6f1f0a3c8f11")
 DEFAULT_TENANT = "default"
-AUDIT_SESSION = "foldlog:audit"  # in every tenant; only the service writes to it
 SERVER_MADE = b"\xff"  # begins the key of a request id that the service made: it is in no text
 
 

@@ -20,20 +20,22 @@ from foldlog.application.committer import Commit, Committer
 from foldlog.application.domain import Answered, RequestKey, Session
 from foldlog.application.fold import Fold, Passed
 from foldlog.application.history import History, Opened
-from foldlog.application.identity import AUDIT_SESSION, audit_id
+from foldlog.application.identity import audit_id
 from foldlog.application.mapper import stored_row
+from foldlog.application.meter import Cost, Meter
 from foldlog.application.readers import LIGHT_BYTES, Readers, Workers, is_unanswered
 from foldlog.application.tail import Tail, TailRow
 from foldlog.core.errors import (
     FoldlogError,
     OverloadedError,
     PermissionDeniedError,
+    QuotaExceededError,
     RequestIdReusedError,
     SessionExistsError,
     StoreUnavailableError,
 )
 from foldlog.internal.v1.storage_pb2 import Envelope
-from foldlog.persistence.rows import SessionStoredEvent
+from foldlog.persistence.rows import AUDIT_SESSION, SessionStoredEvent
 from foldlog.persistence.store import Store
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ class Decided:
     events: Sequence[Session.Event] = ()
     passed: Sequence[Passed] = ()
     target: Fold | None = None  # what a rewind goes back to
+    cost: Cost | None = None
 
 
 @dataclass(slots=True)
@@ -116,6 +119,7 @@ class Services:
     on_stored: Callable[[Lane, Sequence[Session.Event], int], None]
     on_fold_wanted: Callable[[bool], None]
     objects: Attachments
+    meter: Meter
 
 
 class Lane:
@@ -359,6 +363,7 @@ class Lane:
             return False
         try:
             decided, rows = self._decided(write, self._ahead)
+            decided.cost = self._charge(write, decided, rows)
         except FoldlogError as error:
             return self._refuse(write, error)
         except Exception as error:
@@ -367,6 +372,23 @@ class Lane:
             return True
         self._launch(write, decided, rows)
         return True
+
+    def _charge(
+        self, write: Write, decided: Decided, rows: Sequence[SessionStoredEvent]
+    ) -> Cost | None:
+        """Take room for rows that were decided. What ends things, or is the service's own, is not
+        refused. Raises QuotaExceededError.
+        """
+        made = [e for e in decided.events if isinstance(e, Session.Created | Session.Forked)]
+        sessions = 0 if self.is_reserved else len(made)
+        grows = sessions > 0 or any(each.TOPIC == Session.Event.TOPIC for each in decided.events)
+        size_bytes = sum(len(row.state) for row in rows)
+        may_refuse = grows and not write.is_own
+        try:
+            return self.services.meter.charge(sessions, size_bytes, may_refuse=may_refuse)
+        except QuotaExceededError:
+            self._is_spoilt = True  # the head has moved for nothing
+            raise
 
     def _decided(self, write: Write, head: Session) -> tuple[Decided, list[SessionStoredEvent]]:
         decided = write.decide(head, write.context)
@@ -380,6 +402,7 @@ class Lane:
         workers, ahead = self.services.workers, self._ahead
         try:
             decided, rows = await workers.run(write.weight_bytes, self._decided, write, ahead)
+            decided.cost = self._charge(write, decided, rows)
         except FoldlogError as error:
             if write.is_confirmed:
                 write.fail(error)
@@ -423,6 +446,7 @@ class Lane:
 
     def _on_stored(self, notification_id: int) -> None:
         write, decided = self._flying.popleft()
+        self.services.meter.stored(decided.cost, notification_id)
         self._publish(decided)
         self.services.on_stored(self, decided.events, notification_id)
         write.succeed(decided.answer)
@@ -456,7 +480,8 @@ class Lane:
         # The head that ran ahead may stand at the very version that another process reached.
         self._is_spoilt = True
         self._is_doubtful |= is_unanswered(error)
-        for write, _ in reversed(self._flying):
+        for write, decided in reversed(self._flying):
+            self.services.meter.release(decided.cost)
             write.attempts += 1
             write.is_prepared = False
             self._queue.appendleft(write)

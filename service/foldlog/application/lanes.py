@@ -14,11 +14,12 @@ from uuid import UUID
 
 from foldlog import observability
 from foldlog.application.domain import Session
-from foldlog.application.identity import AUDIT_SESSION, aggregate_id
+from foldlog.application.identity import aggregate_id
 from foldlog.application.lane import AbsentLane, Lane, Services
 from foldlog.application.scope import Scope
 from foldlog.core.errors import EventCorruptError, SessionNotFoundError
 from foldlog.core.validation import validate_session_id
+from foldlog.persistence.rows import AUDIT_SESSION
 
 MAX_LANES = 20_000
 CHECKPOINT_ROWS = 1_000

@@ -107,13 +107,17 @@ class Retention:
     def _drop(self, aggregate_id: UUID, kept: int, rows: Sequence[Row]) -> None:
         """Mark rows as dropped, and take the bodies of those that no fork reads."""
         for start in range(0, len(rows), PURGE_ROWS):
-            part = rows[start : start + PURGE_ROWS]
-            states = [
-                (row.ref.version, dropped(row.envelope, row.ref.version <= kept))
-                for row in part
+            part = [
+                row
+                for row in rows[start : start + PURGE_ROWS]
                 if row.ref.version > kept or not row.envelope.dropped
             ]
+            before_bytes = sum(row.envelope.ByteSize() for row in part)
+            states = [
+                (row.ref.version, dropped(row.envelope, row.ref.version <= kept)) for row in part
+            ]
             self._services.store.recorder.replace_states(aggregate_id, states)
+            self._services.meter.freed(before_bytes - sum(len(state) for _, state in states))
 
 
 def dropped(envelope: Envelope, keeps_body: bool) -> bytes:

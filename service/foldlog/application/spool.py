@@ -56,6 +56,11 @@ class Spool:
         self.last_seq = -1
         self.dropped: list[int] = []
 
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of the events, encoded."""
+        return self._size
+
     def close(self) -> None:
         """Forget the events."""
         self._file.close()

@@ -17,10 +17,10 @@ from foldlog.application.feed import Feed
 from foldlog.application.headers import HeaderCache, Headers, KeptHeaders
 from foldlog.application.heads import Heads, Signer
 from foldlog.application.history import History
-from foldlog.application.identity import AUDIT_SESSION
 from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import LanePool, Lanes
 from foldlog.application.ledger import CallLedger
+from foldlog.application.meter import Meter
 from foldlog.application.ranges import Ranges
 from foldlog.application.readers import Readers, Workers
 from foldlog.application.reading import Reading
@@ -37,6 +37,7 @@ from foldlog.application.watching import Watching
 from foldlog.application.writing import Writing
 from foldlog.core.errors import InvalidFieldError
 from foldlog.persistence.index import IndexPage, IndexQuery, PageTokenError
+from foldlog.persistence.rows import AUDIT_SESSION
 from foldlog.persistence.store import Store
 from foldlog.settings import Settings
 
@@ -62,6 +63,7 @@ class Shared:
     bodies: KeptBodies
     headers: KeptHeaders
     signer: Signer | None
+    meter_of: Callable[[str], Meter]
 
 
 class Tenant:
@@ -75,8 +77,9 @@ class Tenant:
         self._shared = shared
         store = shared.store.for_tenant(name)
         reader = RowReader(store, name, shared.by_rows)
+        self.meter = shared.meter_of(name)
         self.objects = Attachments(
-            store.objects, shared.readers, shared.object_threads, shared.settings, name
+            store.objects, shared.readers, shared.object_threads, shared.settings, self.meter, name
         )
         self.services = Services(
             store,
@@ -87,6 +90,7 @@ class Tenant:
             shared.on_stored,
             shared.lanes.note_fold_wanted,
             self.objects,
+            self.meter,
         )
         self._add_sessions(reader)
         self._add_requests()

@@ -197,7 +197,7 @@ class Transfer:
             rehearsal.require_whole()
 
         row_count = spool.count + spool.begins_with_request
-        return self._bulk_write(request, row_count, check, specs)
+        return self._bulk_write(request, row_count, spool.size_bytes, check, specs)
 
     async def _spool(self, spool: Spool, batches: AsyncIterator[Sequence[RawEvent]]) -> bytes:
         digest = _Content()
@@ -217,6 +217,7 @@ class Transfer:
         self,
         request: RequestKey,
         row_count: int,
+        size_bytes: int,
         check: Callable[[Session], None],
         specs: Callable[[Session, Fold, Session], Iterator[RowSpec]],
     ) -> Write:
@@ -232,8 +233,10 @@ class Transfer:
                 head = lane.head.copy()
                 check(head)
                 lane.require_free()
+                cost = self._services.meter.charge(not head.exists, size_bytes)
                 try:
-                    await self._insert(lane, head, request, row_count, fold, specs)
+                    newest = await self._insert(lane, head, request, row_count, fold, specs)
+                    self._services.meter.stored(cost, newest)
                     return
                 except DuplicateRowError as error:
                     if error.constraint == "request" and await lane.answered(request) is None:
@@ -242,6 +245,9 @@ class Transfer:
                         ) from error
                     if attempt == ATTEMPTS - 1:
                         raise
+                finally:
+                    if cost is not None and cost.notification_id is None:
+                        self._services.meter.release(cost)
 
         async def replay(lane: Lane, _: object) -> None:
             return None
@@ -256,7 +262,7 @@ class Transfer:
         row_count: int,
         fold: Fold,
         specs: Callable[[Session, Fold, Session], Iterator[RowSpec]],
-    ) -> None:
+    ) -> int:
         base = head.copy()
         bulk = Bulk(head, request, row_count)
         recorder = self._services.store.recorder
@@ -265,6 +271,7 @@ class Transfer:
         lane.supersede(head)
         newest = await self._services.readers.run(recorder.max_notification_id)
         self._services.on_stored(lane, (), newest or 0)
+        return newest or 0
 
     async def export(self, session_id: str, with_attachments: bool = False) -> AsyncIterator[bytes]:
         """Yield a session's file in pieces.
@@ -345,7 +352,8 @@ class Transfer:
 
         # The rows beside the events: the first one, and one more if the file needs it.
         extra = 1 + _needs_closing(file)
-        return self._bulk_write(request, file.spool.count + extra, check, specs)
+        count, size_bytes = file.spool.count + extra, file.spool.size_bytes
+        return self._bulk_write(request, count, size_bytes, check, specs)
 
 
 def _needs_closing(file: File) -> bool:

@@ -16,6 +16,7 @@ from foldlog.cli import (
     keys,
     master_keys,
     proof,
+    quotas,
     reading,
     recovery,
     serving,
@@ -83,6 +84,7 @@ def _hand_down(
         "attach": {command.__name__: given for command in attachments.COMMANDS},
         "keys": dict.fromkeys(keys.COMMANDS, given),
         "master-key": {"list": {"as_json": as_json} if as_json else {}},
+        "quotas": dict.fromkeys(quotas.COMMANDS, given),
     }
 
 
@@ -104,6 +106,7 @@ def _made() -> typer.Typer:
     made.add_typer(attachments.attach, name="attach", rich_help_panel="Move")
     made.add_typer(keys.keys, name="keys", rich_help_panel="Run the service")
     made.add_typer(master_keys.master_key, name="master-key", rich_help_panel="Run the service")
+    made.add_typer(quotas.quotas, name="quotas", rich_help_panel="Run the service")
     return made
 
 

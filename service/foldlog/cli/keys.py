@@ -153,23 +153,35 @@ def revoke(
 
 
 def _audited(store: Store, act: str, row: KeyRow, do: Callable[[], object]) -> None:
-    """Do something to a key, and let the audit log of its tenant have it."""
+    on = {"key": row.key_id, "role": row.role, "labels": dict(row.labels), "name": row.name}
+    in_audit_log(store, row.tenant, act, on, do)
+
+
+def in_audit_log(
+    store: Store, tenant: str, act: str, on: Mapping[str, object], do: Callable[[], object]
+) -> None:
+    """Do something, and let the audit log of a tenant have it."""
     import asyncio
 
-    asyncio.run(_in_audit_log(store, act, row, do))
-
-
-async def _in_audit_log(store: Store, act: str, row: KeyRow, do: Callable[[], object]) -> None:
     from foldlog.application.application import SessionApplication
     from foldlog.application.audit import Act, AuditLog
+    from foldlog.encryption.opening import with_encryption
 
-    app = SessionApplication(store, settings_from({}))
-    on = {"key": row.key_id, "role": row.role, "labels": dict(row.labels), "name": row.name}
+    settings = settings_from({})
     try:
-        async with AuditLog(app.tenant).of(row.tenant, Act(act, operator(), on)):
-            do()
-    finally:
-        await app.stop()
+        written = with_encryption(store, settings)
+    except ValueError as error:
+        raise CommandError(f"{error}.") from None
+
+    async def noted() -> None:
+        app = SessionApplication(written, settings)
+        try:
+            async with AuditLog(app.tenant).of(tenant, Act(act, operator(), on)):
+                do()
+        finally:
+            await app.stop()
+
+    asyncio.run(noted())
 
 
 def operator() -> str:

@@ -9,6 +9,7 @@ from uuid import UUID
 from foldlog.persistence.index import IndexChange, SessionCreated
 from foldlog.persistence.ledger import Calls
 from foldlog.persistence.listing import labels_text
+from foldlog.persistence.rows import AUDIT_SESSION
 from foldlog.persistence.terms import Source, custom_terms, label_terms, term
 
 SessionRow = tuple[str, UUID, str, str | None, int | None, str, str, int, int, int, int]
@@ -56,10 +57,13 @@ def calls_of(changes: Sequence[IndexChange]) -> Calls:
 
 
 def uses_of(changes: Sequence[IndexChange]) -> Iterator[tuple[str, int, int]]:
-    """Yield (tenant, sessions, bytes) that came or went with each change."""
+    """Yield (tenant, sessions, bytes) that came or went with each change.
+
+    The audit log is no session of the tenant's making.
+    """
     for change in changes:
-        came = (change.created is not None) - change.deleted
-        yield change.tenant, came, change.size_bytes
+        is_new = change.created is not None and change.created.session_id != AUDIT_SESSION
+        yield change.tenant, is_new - change.deleted, change.size_bytes
 
 
 def _session(change: IndexChange, created: SessionCreated) -> SessionRow:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 
 from foldlog.persistence.queries import Query
+from foldlog.persistence.rows import AUDIT_SESSION
 from foldlog.persistence.statements import Statements
 
 COLUMNS = "sessions, bytes, calls_per_s, watches"
@@ -19,11 +20,27 @@ COUNT = (
     " ON CONFLICT (tenant) DO UPDATE SET"
     " sessions = u.sessions + excluded.sessions, bytes = u.bytes + excluded.bytes"
 )
+# All of one moment: what is counted, and how far along the feed.
+STANDING = (
+    "SELECT q.sessions, q.bytes, q.calls_per_s, q.watches, u.sessions, u.bytes,"
+    " (SELECT notification_id FROM foldlog_tracking WHERE application_name = 'sessions')"
+    " FROM (SELECT 1 AS one) o LEFT JOIN foldlog_quotas q ON q.tenant = %s"
+    " LEFT JOIN foldlog_usage u ON u.tenant = %s"
+)
 # Attachments are counted where they are; a tenant without events may have some.
-USED = (
-    "SELECT (SELECT sessions FROM foldlog_usage WHERE tenant = %s),"
-    " (SELECT bytes FROM foldlog_usage WHERE tenant = %s),"
-    " (SELECT sum(size_bytes) FROM foldlog_objects WHERE tenant = %s)"
+ATTACHED = "SELECT sum(size_bytes) FROM foldlog_objects WHERE tenant = %s"
+# First takes the lock under which the index moves on: what is counted here is at its position.
+RECOUNT = (
+    "UPDATE foldlog_tracking SET notification_id = notification_id"
+    " WHERE application_name = 'sessions'",
+    "DELETE FROM foldlog_usage",
+    "INSERT INTO foldlog_usage (tenant, sessions, bytes)"
+    " SELECT tenant, 0, sum(length(state)) FROM foldlog_events WHERE notification_id <="
+    " (SELECT coalesce(max(notification_id), 0) FROM foldlog_tracking"
+    " WHERE application_name = 'sessions') GROUP BY tenant",
+    "UPDATE foldlog_usage SET sessions = (SELECT count(*) FROM foldlog_sessions s"
+    " WHERE s.tenant = foldlog_usage.tenant AND NOT s.deleted"
+    f" AND s.session_id <> '{AUDIT_SESSION}')",
 )
 
 
@@ -69,8 +86,29 @@ class QuotaTable:
 
     def usage(self, tenant: str) -> Usage:
         """Return what a tenant has, as far as the session index was kept."""
-        ((sessions, log, attachments),) = self._statements.rows((USED, [tenant] * 3))
-        return Usage(sessions or 0, (log or 0) + int(attachments or 0))
+        return self.standing(tenant, Quotas(bytes=1))[1]
+
+    def standing(self, tenant: str, defaults: Quotas) -> tuple[Quotas, Usage, int]:
+        """Return a tenant's quotas, its use, and up to where in the feed that is counted.
+
+        Attachments are counted where bytes are limited.
+        """
+        ((*own, sessions, log, position),) = self._statements.rows((STANDING, [tenant, tenant]))
+        limits = Quotas(*own).over(defaults)
+        attached = self._attached(tenant) if limits.bytes else 0
+        return limits, Usage(sessions or 0, (log or 0) + attached), position or 0
+
+    def _attached(self, tenant: str) -> int:
+        ((total,),) = self._statements.rows((ATTACHED, [tenant]))
+        return int(total or 0)
+
+    def count(self, tenant: str, sessions: int, size_bytes: int) -> None:
+        """Count what came or went beside the index."""
+        self._statements.write(counted([(tenant, sessions, size_bytes)]))
+
+    def recount(self) -> None:
+        """Count anew what every tenant has."""
+        self._statements.write([(sql, []) for sql in RECOUNT])
 
     def tenants(self) -> list[str]:
         """Return the tenants that have something, or quotas of their own."""

@@ -8,6 +8,7 @@ from uuid import UUID
 from eventsourcing.persistence import Notification, StoredEvent
 
 DEFAULT_TENANT = "default"
+AUDIT_SESSION = "foldlog:audit"  # in every tenant; only the service writes to it
 
 # Stand for the topic and the state of a row that is there and whose contents cannot be read.
 NO_TOPIC = ""

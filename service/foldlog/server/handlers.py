@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self
@@ -143,19 +143,28 @@ class Handlers:
                 ends = self._ends(rpc, call, caller)
                 if ends:
                     items = until(items, ends)
-                async for item in items:
-                    yield item
+                with self._counted(rpc, caller):
+                    async for item in items:
+                        yield item
 
         return behaviour
+
+    def _counted(self, rpc: Rpc, caller: Caller) -> AbstractContextManager[None]:
+        """Count a watch of its tenant for as long as it is open; nothing for other streams."""
+        if not rpc.is_endless:
+            return nullcontext()
+        return self._app.tenant(caller.tenant, caller.scope).meter.watching()
 
     async def _method(self, name: str, call: _Call) -> tuple[Callable[[Any], Any], Caller]:
         """Return what answers a call, of its caller's tenant, and the caller.
 
-        Raises UnauthenticatedError and PermissionDeniedError.
+        Raises UnauthenticatedError, PermissionDeniedError and QuotaExceededError.
         """
         caller = await self._authenticator.caller_of(call.metadata)
         require_permitted(caller, name)
         tenant = self._app.tenant(caller.tenant, caller.scope)
+        await tenant.meter.ready()
+        tenant.meter.count_call()
         return self._rpcs_of(tenant)[name].method, caller
 
     def _audited(

@@ -131,6 +131,8 @@ class AppendStream:
         stretch = self._stretch.get(session_id, 0)
         try:
             self._require_accepted(session_id, stretch)
+            await self._tenant.meter.ready()
+            self._tenant.meter.count_call()
             write = await write_of(self._tenant, batch)
             async with self._tenant.lanes.use(self._tenant.name, session_id) as lane:
                 await lane.opened()
