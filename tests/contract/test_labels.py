@@ -150,6 +150,7 @@ def test_the_feed_tells_of_what_bears_the_labels(callers: Callers) -> None:
     start = Feed(callers.whole).caught_up()
     hidden, log = callers.hidden(), callers.log()
     log.append(user("a"))
+    listed(callers.red)  # waits until the feed has what was written
     feed = Feed(callers.red, after_cursor=start)
     told = [feed.next() for _ in range(3)]
     assert [each.session_id for each in told] == [log.session_id, log.session_id, ""]
