@@ -187,8 +187,8 @@ def test_batches_of_a_stream_are_calls_too(serve: Callable[..., Served]) -> None
 
 
 def test_watches_are_counted_while_they_are_open(serve: Callable[..., Served]) -> None:
-    stub = serve("sqlite-memory", FOLDLOG_QUOTA_WATCHES="2").stub
-    log = Calls.create(stub)
+    served = serve("sqlite-memory", FOLDLOG_QUOTA_WATCHES="2")
+    log = Calls.create(served.stub)
     watches = [log.watch(), log.watch()]
     for watch in watches:
         next(watch)
@@ -196,6 +196,8 @@ def test_watches_are_counted_while_they_are_open(serve: Callable[..., Served]) -
         next(log.watch())
     watches[0].cancel()
     eventually(lambda: next(log.watch()))
+    served.terminate()
+    assert "never awaited" not in served.output.read_text()
 
 
 def test_a_tenant_has_quotas_of_its_own(guarded: Served) -> None:

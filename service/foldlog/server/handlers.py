@@ -140,10 +140,10 @@ class Handlers:
             async with _Call(name, context) as call:
                 method, caller = await self._method(name, call)
                 items: Any = method(_checked(request, rpc))
-                ends = self._ends(rpc, call, caller)
-                if ends:
-                    items = until(items, ends)
                 with self._counted(rpc, caller):
+                    ends = self._ends(rpc, call, caller)
+                    if ends:
+                        items = until(items, ends)
                     async for item in items:
                         yield item
 
