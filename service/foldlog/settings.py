@@ -31,6 +31,12 @@ def _setting(
 class Limits:
     """The sizes the service accepts; each error names the size and the limit."""
 
+    request_fields: int = _setting(
+        250_000,
+        "Fields of one request, or of one element of a stream, nested ones counted; a decoded field"
+        " takes much more memory than its bytes.",
+        least=1_000,
+    )
     event_bytes: int = _setting(7 * MIB // 2, "An event, encoded.", least=1)
     batch_events: int = _setting(1_000, "Events in one append.", least=1)
     batch_bytes: int = _setting(7 * MIB // 2, "All events of one append, encoded.", least=1)

@@ -7,10 +7,10 @@ from typing import Any
 
 import grpc
 import pytest
-from foldlog.v1 import event_pb2
+from foldlog.v1 import event_pb2, service_pb2
 
-from tests.contract.calls import Calls
-from tests.contract.refusal import refusal_of, refused
+from tests.contract.calls import DEADLINE_S, Calls
+from tests.contract.refusal import refusal_in, refusal_of, refused
 from tests.contract.said import custom, user
 from tests.served import Served
 
@@ -122,3 +122,35 @@ def test_a_session_of_thousands_of_events_reads_whole(log: Calls) -> None:
     assert [each.seq for each in log.events()] == list(range(5_000))
     pages: list[Any] = list(log.pages(page_size=1_000))
     assert len(pages) == 5
+
+
+def empty(number: int) -> bytes:
+    """Return an empty field as it is encoded; the number is at most 15."""
+    return bytes([number << 3 | 2, 0])
+
+
+@pytest.mark.parametrize(
+    ("rpc", "crowd"),
+    [
+        pytest.param("AppendEvents", 3, id="events"),
+        pytest.param("CheckRequest", 2, id="messages"),
+        pytest.param("CreateSession", 3, id="labels"),
+        pytest.param("HeadAttachments", 1, id="digests"),
+        pytest.param("ListSessions", 15, id="what nobody knows"),
+    ],
+)
+def test_a_crowd_of_fields_is_not_even_decoded(memory: Served, rpc: str, crowd: int) -> None:
+    call: Callable[..., Any] = memory.channel.unary_unary(f"/foldlog.v1.SessionService/{rpc}")
+    with refused("TOO_LARGE", field="request.fields", limit=250_000):
+        call(empty(crowd) * 300_000, timeout=DEADLINE_S)
+
+
+def test_a_crowded_element_of_a_stream_is_refused_alone(memory: Served) -> None:
+    log = Calls.create(memory.stub)
+    call: Any = memory.channel.stream_stream("/foldlog.v1.SessionService/AppendStream")
+    batch = log.append_request(user("a"))
+    sound = service_pb2.AppendStreamRequest(number=7, batch=batch).SerializeToString()
+    answers = call(iter([empty(15) * 300_000, sound]), timeout=DEADLINE_S)
+    crowded, written = map(service_pb2.AppendStreamResponse.FromString, answers)
+    assert refusal_in(crowded.error).facts["field"] == "request.fields"
+    assert (written.number, written.appended.next_seq) == (7, 1)

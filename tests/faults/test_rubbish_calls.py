@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -14,6 +13,7 @@ from grpc import aio
 
 from tests.faults.extent import Extent
 from tests.faults.ground import Ground, grown
+from tests.faults.memory import MIB, resident_bytes
 from tests.faults.oddities import Oddities
 from tests.faults.outcome import Outcome
 from tests.faults.rubbish import Thrower
@@ -21,18 +21,10 @@ from tests.faults.workers import Workers
 from tests.served import Served
 
 BACKENDS = ("sqlite-file", "postgres")
-MIB = 1024 * 1024
 GROUNDS, THROWERS = 4, 3
 # Caches may grow up to their settings: with small ones what else grows is seen.
 CACHES = {"FOLDLOG_FOLD_CACHE_BYTES": str(8 * MIB), "FOLDLOG_BODY_CACHE_BYTES": str(8 * MIB)}
 MOST_GROWTH = 256 * MIB
-
-
-def resident_bytes(served: Served) -> int:
-    """Return how much memory a server has."""
-    status = Path(f"/proc/{served.process.pid}/status").read_text()
-    (line,) = [line for line in status.splitlines() if line.startswith("VmRSS")]
-    return int(line.split()[1]) * 1024
 
 
 async def damage(served: Served, grounds: list[Ground]) -> list[str]:

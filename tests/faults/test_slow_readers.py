@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import grpc
@@ -15,21 +14,14 @@ from tests.contract.calls import DEADLINE_S, Calls
 from tests.contract.refusal import refusal_of, refused
 from tests.contract.said import user
 from tests.faults.counts import METRICS, open_watches
+from tests.faults.memory import MIB, resident_bytes
 from tests.faults.waiting import until
 from tests.served import Served
 
-MIB = 1024 * 1024
 LAG = 20
 BATCHES, BATCH, EVENT_BYTES = 12, 30, 50_000
 STUCK = 6
 MOST_GROWTH = 60 * MIB
-
-
-def resident_bytes(served: Served) -> int:
-    """Return how much memory a server has."""
-    status = Path(f"/proc/{served.process.pid}/status").read_text()
-    (line,) = [line for line in status.splitlines() if line.startswith("VmRSS")]
-    return int(line.split()[1]) * 1024
 
 
 def fill(log: Calls) -> None:

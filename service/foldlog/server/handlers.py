@@ -25,9 +25,11 @@ from foldlog.core.errors import (
     OverloadedError,
     ShuttingDownError,
     StoreUnavailableError,
+    TooLargeError,
     UnauthenticatedError,
 )
 from foldlog.server.callers import Authenticator, Caller
+from foldlog.server.crowding import is_crowded
 from foldlog.server.errors import DETAILS_KEY, as_ours, status_of
 from foldlog.server.permissions import is_audited, require_permitted
 
@@ -61,10 +63,21 @@ class Rpc:
     judges_elements: bool = False
 
 
-def decoder(kind: type[ProtoMessage]) -> Callable[[bytes], ProtoMessage | Malformed]:
+@dataclass(frozen=True, slots=True)
+class Crowded:
+    """Bytes that would decode to more fields than a request may have."""
+
+    limit: int
+
+
+def decoder(
+    kind: type[ProtoMessage], most_fields: int
+) -> Callable[[bytes], ProtoMessage | Malformed | Crowded]:
     """Return a deserialiser that never raises: gRPC would answer INTERNAL."""
 
-    def decode(data: bytes) -> ProtoMessage | Malformed:
+    def decode(data: bytes) -> ProtoMessage | Malformed | Crowded:
+        if is_crowded(data, kind, most_fields):
+            return Crowded(most_fields)
         try:
             return kind.FromString(data)
         except DecodeError:
@@ -79,7 +92,10 @@ def encode(message: ProtoMessage | bytes) -> bytes:
 
 
 def require_decoded(request: object) -> None:
-    """Raise InvalidFieldError if a request did not decode."""
+    """Raise InvalidFieldError if a request did not decode, TooLargeError if it was not to."""
+    if isinstance(request, Crowded):
+        # They are counted no further.
+        raise TooLargeError(field="request.fields", size=request.limit + 1, limit=request.limit)
     if isinstance(request, Malformed):
         raise InvalidFieldError.of("request", f"it does not decode as {request.type_name}")
 
@@ -121,7 +137,8 @@ class Handlers:
             (True, True): grpc.stream_stream_rpc_method_handler,
         }[rpc.takes_stream, rpc.gives_stream]
         behaviour = self._streaming(name, rpc) if rpc.gives_stream else self._single(name, rpc)
-        return make(behaviour, decoder(rpc.request), encode)
+        most_fields = self._app.settings.limits.request_fields
+        return make(behaviour, decoder(rpc.request, most_fields), encode)
 
     def _single(self, name: str, rpc: Rpc) -> Callable[[Any, Any], Awaitable[Any]]:
         async def behaviour(request: Any, context: aio.ServicerContext[Any, Any]) -> Any:

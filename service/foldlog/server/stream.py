@@ -22,6 +22,7 @@ from foldlog.core.errors import (
 from foldlog.internal.v1.raw_pb2 import RawAppendEventsRequest, RawAppendStreamRequest
 from foldlog.server import encoding
 from foldlog.server.errors import as_ours, status_of
+from foldlog.server.handlers import require_decoded
 from foldlog.v1.service_pb2 import AppendEventsResponse, AppendStreamResponse, ElementError
 
 MAX_IN_FLIGHT = 256
@@ -59,6 +60,15 @@ def _judged(
         request.request_id, b"append", *(each.SerializeToString() for each in request.events)
     )
     return key, *cut_headers(incoming_events(request.events, tenant.settings.limits))
+
+
+def refusal_of(element: object) -> FoldlogError:
+    """Return why an element was not decoded."""
+    try:
+        require_decoded(element)
+    except FoldlogError as error:
+        return error
+    return InvalidFieldError.of("request", "it is no element of the stream")
 
 
 class AppendStream:
@@ -111,7 +121,7 @@ class AppendStream:
 
     async def _take(self, element: RawAppendStreamRequest) -> None:
         if not isinstance(element, RawAppendStreamRequest):
-            self._refuse(0, InvalidFieldError.of("request", "it does not decode"))
+            self._refuse(0, refusal_of(element))
             return
         match element.WhichOneof("kind"):
             case "resume":

@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from tests.faults.unsafe.serving import serve_with
 
 
-def trusting(kind: type[Message]) -> Callable[[bytes], Message]:
+def trusting(kind: type[Message], most_fields: int) -> Callable[[bytes], Message]:
     """Return a deserialiser that raises."""
     return kind.FromString
 
