@@ -14,6 +14,7 @@ import pytest
 
 from tests.contract.calls import Calls
 from tests.encryption.keys import MASTER_KEY
+from tests.kept import Bucket, Directory, Kept, bucket_server
 from tests.served import Served
 
 BACKENDS = ("sqlite-memory", "sqlite-file", "postgres", "postgres-partitioned")
@@ -44,6 +45,7 @@ class Servers:
         self._count = itertools.count()
         self._shared: dict[str, Served] = {}
         self._all: list[Served] = []
+        self._buckets: str | None = None
 
     def shared(self, backend: str) -> Served:
         """Return the running server of a backend, which tests share."""
@@ -71,7 +73,7 @@ class Servers:
         directory = self._directory / f"{backend}-{next(self._count)}"
         directory.mkdir()
         url = url or self._url(backend.removesuffix(ENCRYPTED), directory)
-        served = Served(url, directory, _objects(backend, directory), program)
+        served = Served(url, directory, self._objects(backend, directory), program)
         if backend.endswith(ENCRYPTED):
             served.set_environment(FOLDLOG_MASTER_KEYS=MASTER_KEY)
         served.set_environment(**environment or {})
@@ -81,24 +83,32 @@ class Servers:
     def _url(self, backend: str, directory: Path) -> str:
         if backend == "sqlite-memory":
             return "sqlite:///:memory:"
-        if backend == "sqlite-file":
+        if backend in {"sqlite-file", "bucket"}:
             return f"sqlite:///{directory / 'foldlog.db'}"
         from tests.postgres import PARTITIONS, database, service_url
 
         partitions = PARTITIONS if backend == "postgres-partitioned" else 0
         return service_url(self._databases.enter_context(database(partitions)))
 
+    def _objects(self, backend: str, directory: Path) -> dict[str, str]:
+        """Name a place for attachments where the service has none of its own."""
+        if backend == "bucket":
+            bucket = Bucket(self.bucket_server())
+            return {"FOLDLOG_OBJECT_DIRECTORY": bucket.url, **bucket.environment}
+        is_postgres = backend.startswith("postgres")
+        return {"FOLDLOG_OBJECT_DIRECTORY": str(directory / "objects")} if is_postgres else {}
+
+    def bucket_server(self) -> str:
+        """Return the address of the server of buckets."""
+        if self._buckets is None:
+            self._buckets = self._databases.enter_context(bucket_server(self._directory))
+        return self._buckets
+
     def close(self) -> None:
         """End every process, then drop their databases."""
         for served in self._all:
             served.close()
         self._databases.close()
-
-
-def _objects(backend: str, directory: Path) -> dict[str, str]:
-    """Name a directory for attachments where the service has none of its own."""
-    is_postgres = backend.startswith("postgres")
-    return {"FOLDLOG_OBJECT_DIRECTORY": str(directory / "objects")} if is_postgres else {}
 
 
 @pytest.fixture(scope="session")
@@ -148,6 +158,14 @@ def guarded(servers: Servers, request: pytest.FixtureRequest) -> Served:
     served = servers.guarded(request.param)
     request.node.stash.setdefault(SERVED, []).append(served)
     return served
+
+
+@pytest.fixture
+def kept(servers: Servers, backend: str, tmp_path: Path) -> Kept:
+    """A place for attachments that the test looks into: a bucket where the backend has one."""
+    if backend == "bucket":
+        return Bucket(servers.bucket_server())
+    return Directory(tmp_path / "objects")
 
 
 @pytest.fixture

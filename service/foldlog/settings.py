@@ -139,8 +139,9 @@ class Settings:
     )
     object_directory: str = _setting(
         "",
-        "The directory of large attachments, which several processes may share; empty means beside"
-        " the SQLite file, and with PostgreSQL none, so that large ones are refused.",
+        "The directory of large attachments, which several processes may share, or a URL such as"
+        " s3://bucket/prefix, with foldlog[s3]; empty means beside the SQLite file, and with"
+        " PostgreSQL none, so that large ones are refused.",
     )
     object_inline_bytes: int = _setting(
         256 * KIB, "The largest attachment that is kept in the database.", least=0

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from foldlog import Client, Session, user
 
+from tests.kept import Kept
 from tests.served import Served
 
 MIB = 1024 * 1024
@@ -63,15 +64,22 @@ def memory_mib(served: Served, field: str) -> float:
     return int(line.split()[1]) / 1024
 
 
+@pytest.fixture(params=["sqlite-file", "bucket"])
+def backend(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
 @pytest.fixture
-def served(serve: Callable[..., Served], tmp_path: Path) -> Served:
-    return serve("sqlite-file", FOLDLOG_OBJECT_DIRECTORY=str(tmp_path))
+def served(serve: Callable[..., Served], backend: str, kept: Kept) -> Served:
+    return serve(backend, FOLDLOG_OBJECT_DIRECTORY=kept.url, **kept.environment)
 
 
 @pytest.fixture
 def client(served: Served) -> Iterator[Client]:
     with Client(served.address) as client:
-        client.read_attachment(client.put_attachment(b"warm" * MIB).sha256)
+        # More than a part of a multipart upload: what that takes is there from now on.
+        client.read_attachment(client.put_attachment(b"warm" * 5 * MIB).sha256)
         yield client
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from foldlog.v1 import service_pb2
 
-from tests.conftest import DURABLE_BACKENDS
+from tests.conftest import BACKENDS, DURABLE_BACKENDS, ENCRYPTED, ENCRYPTED_BACKENDS
 from tests.contract.attachments import (
     collect,
     digest_of,
@@ -27,10 +27,18 @@ from tests.contract.attachments import (
 from tests.contract.calls import DEADLINE_S, Calls, fresh_id
 from tests.contract.refusal import refused
 from tests.contract.said import user
+from tests.kept import Kept
 from tests.served import Served
 
 KIB, MIB = 1024, 1024 * 1024
 SIZES = [0, 1, 256 * KIB, 256 * KIB + 1, MIB, 2 * MIB, 3 * MIB + 17]
+
+
+@pytest.fixture(params=[*BACKENDS, *ENCRYPTED_BACKENDS, "bucket"])
+def backend(request: pytest.FixtureRequest) -> str:
+    """The id of a store, or of one whose large attachments go into a bucket."""
+    name: str = request.param
+    return name
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -152,20 +160,10 @@ def test_the_same_bytes_put_at_once_are_one_object(stub: Any) -> None:
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    """A directory for attachments that the test looks into."""
-    return tmp_path / "objects"
-
-
-@pytest.fixture
-def beside(serve: Callable[..., Served], backend: str, directory: Path) -> Served:
-    """A server that keeps every byte in that directory."""
-    names = {"FOLDLOG_OBJECT_DIRECTORY": str(directory), "FOLDLOG_OBJECT_INLINE_BYTES": "0"}
-    return serve(backend, **names)
-
-
-def files(directory: Path) -> list[Path]:
-    return [path for path in directory.rglob("*") if path.is_file()]
+def beside(serve: Callable[..., Served], backend: str, kept: Kept) -> Served:
+    """A server that keeps every byte in that place."""
+    names = {"FOLDLOG_OBJECT_DIRECTORY": kept.url, "FOLDLOG_OBJECT_INLINE_BYTES": "0"}
+    return serve(backend, **names, **kept.environment)
 
 
 def eventually(holds: Callable[[], bool]) -> None:
@@ -174,29 +172,27 @@ def eventually(holds: Callable[[], bool]) -> None:
         assert time.monotonic() < deadline
 
 
-def flip(path: Path, at: int) -> None:
-    with path.open("r+b") as file:
-        file.seek(at)
-        (byte,) = file.read(1)
-        file.seek(at)
-        file.write(bytes([byte ^ 1]))
+def flip(kept: Kept, at: int) -> None:
+    (name,) = kept.names()
+    data = bytearray(kept.read(name))
+    data[at] ^= 1
+    kept.write(name, bytes(data))
 
 
-def test_a_file_holds_each_object_once(beside: Served, directory: Path) -> None:
+def test_a_file_holds_each_object_once(beside: Served, backend: str, kept: Kept) -> None:
     data = sample(3 * MIB)
     assert not put(beside.stub, data, media_type="image/png").existed
     assert put(beside.stub, data, media_type="image/jpeg").existed
-    (path,) = files(directory)
-    assert path.read_bytes() == data
+    (name,) = kept.names()
+    assert (kept.read(name) == data) is not backend.endswith(ENCRYPTED)
 
 
-def test_damage_is_told_heals_and_blocks_nothing_else(beside: Served, directory: Path) -> None:
+def test_damage_is_told_heals_and_blocks_nothing_else(beside: Served, kept: Kept) -> None:
     stub, data = beside.stub, sample(3 * MIB)
     digest = put(stub, data).sha256
     log = Calls.create(stub)
     log.append(looking(digest), user("text"))
-    (path,) = files(directory)
-    flip(path, 2 * MIB + 5)
+    flip(kept, 2 * MIB + KIB)
     with refused("ATTACHMENT_CORRUPT", sha256=digest.hex()):
         got(stub, digest)
     with refused("ATTACHMENT_CORRUPT", sha256=digest.hex()):
@@ -206,14 +202,14 @@ def test_damage_is_told_heals_and_blocks_nothing_else(beside: Served, directory:
     assert log.messages()[0] == naming(digest)
     assert not put(stub, data).existed
     assert got(stub, digest) == data
-    assert len(files(directory)) == 1
+    assert len(kept.names()) == 1
     assert put(stub, data).existed
 
 
-def test_no_byte_of_a_damaged_piece_is_sent(beside: Served, directory: Path) -> None:
+def test_no_byte_of_a_damaged_piece_is_sent(beside: Served, kept: Kept) -> None:
     data = sample(3 * MIB)
     digest = put(beside.stub, data).sha256
-    flip(files(directory)[0], MIB)
+    flip(kept, MIB + KIB)
     request = service_pb2.GetAttachmentRequest(sha256=digest)
     came = iter(beside.stub.GetAttachment(request, timeout=DEADLINE_S))
     assert next(came).data == data[:MIB]
@@ -223,15 +219,15 @@ def test_no_byte_of_a_damaged_piece_is_sent(beside: Served, directory: Path) -> 
 
 @pytest.mark.parametrize("damage", ["lost", "shorter", "longer"])
 def test_a_file_that_is_lost_or_of_another_size_is_damage(
-    beside: Served, directory: Path, damage: str
+    beside: Served, kept: Kept, damage: str
 ) -> None:
     data = sample(2 * MIB)
     digest = put(beside.stub, data).sha256
-    (path,) = files(directory)
+    (name,) = kept.names()
     if damage == "lost":
-        path.unlink()
+        kept.remove(name)
     else:
-        path.write_bytes(data[:-1] if damage == "shorter" else data + b"x")
+        kept.write(name, data[:-1] if damage == "shorter" else data + b"x")
     for offset in (0, MIB):
         with refused("ATTACHMENT_CORRUPT", sha256=digest.hex()):
             got(beside.stub, digest, offset)
@@ -240,24 +236,25 @@ def test_a_file_that_is_lost_or_of_another_size_is_damage(
     assert got(beside.stub, digest) == data
 
 
-def test_an_upload_that_is_broken_off_leaves_nothing(beside: Served, directory: Path) -> None:
-    data, arrived = sample(3 * MIB), threading.Event()
+def test_an_upload_that_is_broken_off_leaves_nothing(beside: Served, kept: Kept) -> None:
+    data, arrived = sample(20 * MIB), threading.Event()
 
     def broken() -> Iterator[Any]:
-        yield from elements(data[: 2 * MIB])
+        yield from elements(data[: 18 * MIB])
         arrived.wait()
 
     call = beside.stub.PutAttachment.future(broken())
-    eventually(lambda: bool(files(directory)))
+    eventually(lambda: bool(kept.under_way()))
     call.cancel()
     arrived.set()
-    eventually(lambda: not files(directory))
+    eventually(lambda: not kept.under_way())
+    assert kept.names() == []
     assert stored(beside.stub, digest_of(data)) == {}
     put(beside.stub, data)
     assert got(beside.stub, digest_of(data)) == data
 
 
-@pytest.mark.parametrize("backend", DURABLE_BACKENDS, indirect=True)
+@pytest.mark.parametrize("backend", [*DURABLE_BACKENDS, "bucket"], indirect=True)
 def test_attachments_survive_a_crash(serve: Callable[..., Served], backend: str) -> None:
     served = serve(backend)
     small, large = sample(100), sample(3 * MIB)
@@ -278,10 +275,14 @@ def test_without_a_directory_large_ones_are_refused_on_postgres(
     assert got(served.stub, put(served.stub, sample(1_000)).sha256) == sample(1_000)
 
 
-def test_two_processes_share_the_directory(serve: Callable[..., Served], directory: Path) -> None:
-    names = {"FOLDLOG_OBJECT_DIRECTORY": str(directory), "FOLDLOG_OBJECT_INLINE_BYTES": "0"}
+@pytest.mark.parametrize("backend", ["directory", "bucket"], indirect=True)
+def test_two_processes_share_the_files(
+    serve: Callable[..., Served], kept: Kept, tmp_path: Path
+) -> None:
+    names = {"FOLDLOG_OBJECT_DIRECTORY": kept.url, "FOLDLOG_OBJECT_INLINE_BYTES": "0"}
+    names |= kept.environment
     one = serve("postgres", **names)
-    other = Served(one.database_url, directory.parent, names).start()
+    other = Served(one.database_url, tmp_path, names).start()
     try:
         data = sample(2 * MIB)
         assert not put(one.stub, data).existed

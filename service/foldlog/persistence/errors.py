@@ -118,6 +118,17 @@ def postgres_extra() -> Iterator[None]:
 
 
 @contextmanager
+def s3_extra() -> Iterator[None]:
+    """Say what to install if the imports inside fail."""
+    try:
+        yield
+    except ImportError as error:
+        raise DriverMissingError(
+            f"attachments at a URL need what the extra foldlog[s3] brings: {error}"
+        ) from error
+
+
+@contextmanager
 def crypto_extra() -> Iterator[None]:
     """Say what to install if the imports inside fail."""
     try:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator
 from hashlib import sha256 as new_sha256
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Self
 
 from foldlog.persistence.errors import ObjectDamagedError, UnavailableError
 from foldlog.persistence.object_cipher import Decrypting
-from foldlog.persistence.object_files import ObjectFiles
+from foldlog.persistence.object_files import ObjectFiles, OpenFile
 from foldlog.persistence.object_table import StoredObject
 
 CHUNK_BYTES = 1024 * 1024
@@ -18,9 +17,9 @@ DIGEST_BYTES = 32
 
 
 class OpenObject:
-    """An attachment opened for reading: it stays readable when it is removed or healed meanwhile.
+    """An attachment opened for reading. Raises ObjectDamagedError if its file is lost.
 
-    Raises ObjectDamagedError if its file is lost.
+    In a directory it stays readable when it is removed or healed meanwhile.
     """
 
     def __init__(
@@ -77,14 +76,12 @@ class OpenObject:
         for start in range(offset, max(stop, offset + 1), CHUNK_BYTES):
             yield data[start : min(start + CHUNK_BYTES, stop)]
 
-    def _from_file(self, file: BinaryIO, offset: int, stop: int) -> Generator[bytes]:
+    def _from_file(self, file: OpenFile, offset: int, stop: int) -> Generator[bytes]:
         size, count = self.stored.size_bytes, -(-self.stored.size_bytes // CHUNK_BYTES)
-        overhead = self._overhead_bytes * count
-        self._require(os.fstat(file.fileno()).st_size == size + overhead)
+        self._require(file.size_bytes == size + self._overhead_bytes * count)
         self._require(len(self.stored.chunks) == count * DIGEST_BYTES)
         whole = new_sha256() if (offset, stop) == (0, size) else None
         first = offset // CHUNK_BYTES
-        file.seek(first * (CHUNK_BYTES + self._overhead_bytes))
         for index in range(first, -(-stop // CHUNK_BYTES)):
             chunk, start = self._chunk(file, index), index * CHUNK_BYTES
             if whole is not None:
@@ -94,11 +91,11 @@ class OpenObject:
         if stop <= offset:
             yield b""
 
-    def _chunk(self, file: BinaryIO, index: int) -> bytes:
+    def _chunk(self, file: OpenFile, index: int) -> bytes:
         try:
-            chunk = file.read(CHUNK_BYTES + self._overhead_bytes)
+            stored_bytes = CHUNK_BYTES + self._overhead_bytes
+            chunk = file.read(index * stored_bytes, stored_bytes)
         except OSError as error:
-            # What a failing disk says of the bytes is that they are lost.
             raise ObjectDamagedError(self.stored.sha256) from error
         digest = self.stored.chunks[index * DIGEST_BYTES : (index + 1) * DIGEST_BYTES]
         self._require(new_sha256(chunk).digest() == digest)
@@ -117,7 +114,7 @@ class OpenObject:
             raise ObjectDamagedError(self.stored.sha256)
 
 
-def _opened(stored: StoredObject, files: ObjectFiles | None) -> BinaryIO:
+def _opened(stored: StoredObject, files: ObjectFiles | None) -> OpenFile:
     if files is None:
         raise UnavailableError("the setting that names the directory of attachments is unset")
     if stored.file is None:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from hashlib import sha256 as new_sha256
-from pathlib import Path
 from threading import Lock
-from typing import BinaryIO
 
 from foldlog.persistence.errors import NoDirectoryError, ObjectDamagedError, UnavailableError
 from foldlog.persistence.object_cipher import Encrypting
-from foldlog.persistence.object_files import ObjectFiles
+from foldlog.persistence.object_files import IncomingFile, ObjectFiles
 from foldlog.persistence.object_reading import CHUNK_BYTES, OpenObject
 from foldlog.persistence.object_table import ObjectTable, StoredObject
 
@@ -46,7 +43,7 @@ class Upload:
         self._digest = new_sha256()
         self._pending = bytearray()
         self._chunks = bytearray()
-        self._file: tuple[Path, BinaryIO] | None = None
+        self._file: IncomingFile | None = None
         self._published: str | None = None
         # Whoever gives up may close while a write is still under way.
         self._lock = Lock()
@@ -72,19 +69,15 @@ class Upload:
                 raise NoDirectoryError(self.size_bytes, self._inline_bytes)
             self._file = self._files.begin()
         while len(self._pending) >= CHUNK_BYTES:
-            self._write_chunk(self._file[1])
+            self._write_chunk(self._file)
 
-    def _write_chunk(self, file: BinaryIO) -> None:
+    def _write_chunk(self, file: IncomingFile) -> None:
         chunk = bytes(self._pending[:CHUNK_BYTES])
         del self._pending[:CHUNK_BYTES]
         chunk = self._encrypted(self._chunk_count, chunk)
         self._chunk_count += 1
         self._chunks += new_sha256(chunk).digest()
-        try:
-            file.write(chunk)
-        except OSError as error:
-            told = f"an attachment cannot be written: {error.strerror}"
-            raise UnavailableError(told, told) from error
+        file.write(chunk)
 
     def _encrypted(self, index: int, piece: bytes) -> bytes:
         return piece if self._encrypting is None else self._encrypting.encrypt(index, piece)
@@ -131,7 +124,7 @@ class Upload:
         """Return the row to write. Its file is durable before."""
         now_ns = time.time_ns()
         if self._file is not None:
-            self._published = self._publish(*self._file)
+            self._published = self._publish(self._file)
         data = None if self._published else self._encrypted(0, bytes(self._pending))
         about = (self.sha256, self.size_bytes, now_ns, now_ns)
         return StoredObject(*about, self._published, bytes(self._chunks), data, *self._key())
@@ -141,11 +134,10 @@ class Upload:
             return None, None
         return self._encrypting.wrapped(self._tenant, self.sha256)
 
-    def _publish(self, path: Path, file: BinaryIO) -> str:
-        assert self._files is not None
+    def _publish(self, file: IncomingFile) -> str:
         if self._pending:
             self._write_chunk(file)
-        name = self._files.publish(path, file, self._tenant, self.sha256)
+        name = file.publish(self._tenant, self.sha256)
         self._file = None
         return name
 
@@ -154,10 +146,7 @@ class Upload:
         with self._lock:
             self._remove(self._published)
             if self._file is not None:
-                path, file = self._file
-                with suppress(OSError):
-                    file.close()
-                path.unlink(missing_ok=True)
+                self._file.discard()
                 self._file = None
 
     def _remove(self, file: str | None) -> None:

@@ -33,8 +33,6 @@ class ObjectStore:
         self._files = files
         self._inline_bytes = inline_bytes
         self._cipher = cipher
-        if files is not None:
-            files.remove_abandoned()
 
     def encrypted(self, cipher: ObjectCipher) -> ObjectStore:
         """Return the same store as one that encrypts what it puts."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -16,6 +17,8 @@ from foldlog.persistence.data_keys import DataKeyTable
 from foldlog.persistence.errors import SchemaError, postgres_extra
 from foldlog.persistence.index import SessionIndex
 from foldlog.persistence.keys import KeyTable
+from foldlog.persistence.object_bucket import BucketFiles
+from foldlog.persistence.object_directory import DirectoryFiles
 from foldlog.persistence.object_files import ObjectFiles
 from foldlog.persistence.objects import ObjectStore
 from foldlog.persistence.quotas import QuotaTable
@@ -78,9 +81,9 @@ def open_store(
 
     SQLite is created and brought up to date; PostgreSQL must have been migrated, or SchemaError
     says so, and is bound by `timeouts`. `hint_url` is a direct connection, for hints, where
-    `database_url` is a pool's. Attachments of more than `inline_bytes` go to `object_directory`;
-    where that is empty, beside a SQLite file, for SQLite in memory to a temporary directory, and
-    for PostgreSQL nowhere.
+    `database_url` is a pool's. Attachments of more than `inline_bytes` go to `object_directory`, a
+    path or a URL; where that is empty, beside a SQLite file, for SQLite in memory to a temporary
+    directory, and for PostgreSQL nowhere.
     A SQLite file that is to be shared is not taken for this process, and has to be up to date.
     Raises ValueError for a URL of another kind, DriverMissingError, and, with
     `requires_row_security`, SchemaError for a database or a user that it does not bind.
@@ -91,7 +94,7 @@ def open_store(
         path = database_url.removeprefix(SQLITE)
         return _open_sqlite(path, reader_threads, object_directory, inline_bytes, is_shared)
     if database_url.startswith(POSTGRES):
-        files = ObjectFiles(Path(object_directory)) if object_directory else None
+        files = files_at(object_directory) if object_directory else None
         objects = files, inline_bytes
         store = _open_postgres(database_url, pool_size, hint_url, timeouts, *objects)
         if requires_row_security and not store.keeps_tenants_apart:
@@ -114,17 +117,14 @@ def _open_sqlite(
     from foldlog.persistence.sqlite.recorder import SQLiteSessionRecorder
     from foldlog.persistence.sqlite.statements import SQLiteStatements
 
-    datastore = SQLiteConnections(path, readers, is_shared)
-    statements = SQLiteStatements(datastore)
-    close = datastore.close
+    remove: Callable[[], None] | None = None
     if not object_directory and path == MEMORY:
         object_directory = tempfile.mkdtemp(prefix="foldlog-objects-")
 
-        def close() -> None:
-            datastore.close()
-            shutil.rmtree(object_directory, ignore_errors=True)
-
-    files = ObjectFiles(Path(object_directory or f"{path}.objects"))
+        remove = partial(shutil.rmtree, object_directory, ignore_errors=True)
+    files = files_at(object_directory or f"{path}.objects")
+    datastore = SQLiteConnections(path, readers, is_shared)
+    statements = SQLiteStatements(datastore)
     return Store(
         "sqlite",
         SQLiteSessionRecorder(datastore),
@@ -134,7 +134,7 @@ def _open_sqlite(
         KeyTable(statements),
         DataKeyTable(statements, attrgetter("bytes")),
         QuotaTable(statements),
-        close,
+        _closing(datastore.close, files.close, remove),
         is_shared=is_shared,
     )
 
@@ -159,6 +159,7 @@ def _open_postgres(
         from foldlog.persistence.postgres.statements import PostgresStatements
 
     whole = PostgresConnections(url, pool_size, hint_url, timeouts)
+    close = _closing(whole.close, None if files is None else files.close)
 
     def store(datastore: PostgresConnections) -> Store:
         statements = PostgresStatements(datastore)
@@ -171,7 +172,7 @@ def _open_postgres(
             KeyTable(statements),
             DataKeyTable(statements, lambda each: each),
             QuotaTable(statements),
-            whole.close,
+            close,
         )
 
     def scoped(role: str, tenant: str = "") -> Store:
@@ -182,3 +183,26 @@ def _open_postgres(
     if is_restricted:
         return replace(scoped(SYSTEM), scoped=partial(scoped, TENANT))
     return store(whole)
+
+
+def files_at(directory: str) -> ObjectFiles:
+    """Return the files of large attachments at a path, or at a URL such as s3://bucket/prefix.
+
+    Raises DriverMissingError, and ValueError for a URL of a kind that fsspec does not know.
+    """
+    if "://" in directory:
+        return BucketFiles(directory)
+    files = DirectoryFiles(Path(directory))
+    files.remove_abandoned()
+    return files
+
+
+def _closing(*closers: Callable[[], None] | None) -> Callable[[], None]:
+    """Return what closes each part, whatever becomes of the ones before it."""
+
+    def close() -> None:
+        with ExitStack() as stack:
+            for closer in filter(None, reversed(closers)):
+                stack.callback(closer)
+
+    return close
