@@ -57,6 +57,15 @@ def attachment_cases() -> list[dict[str, Any]]:
     return cases
 
 
+def told_cases() -> list[dict[str, Any]]:
+    """Return the cases that tests of their own hold: of headers, and of files that importers read.
+
+    Each names its test; none is named where a case speaks of what is the caller's business.
+    """
+    cases: list[dict[str, Any]] = load("told_cases.json")["cases"]
+    return cases
+
+
 def deviations() -> dict[str, dict[str, Any]]:
     """Return, by case, where this service departs from it."""
     table: dict[str, dict[str, Any]] = load("deviations.json")["deviations"]

@@ -1,9 +1,7 @@
 """The cases of headers: when one is written, how two compare, and that the prefix stays put.
 
 Cases D040 to D046, D081, D082 and H001 to H008 are an ancestor's, hdr-01 to hdr-05 are from faults
-that users of other systems met. Where the service departs from them the test says so. D045, D046
-and H006 speak of defaults that an adapter marks as its own, H007 of a provider that the caller does
-not name: both are the caller's business here.
+that users of other systems met. Where the service departs from them the table says why.
 """
 
 from __future__ import annotations

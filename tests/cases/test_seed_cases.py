@@ -47,7 +47,7 @@ def test_every_case_not_adopted_as_it_stands_is_in_the_table() -> None:
 def test_the_table_names_only_cases_there_are_and_says_why() -> None:
     cases = [
         *(*table.seed_cases(), *table.field_cases()),
-        *(*table.recovery_cases(), *table.attachment_cases()),
+        *(*table.recovery_cases(), *table.attachment_cases(), *table.told_cases()),
     ]
     known = {case["id"] for case in cases}
     assert table.deviations().keys() <= known
@@ -55,3 +55,23 @@ def test_the_table_names_only_cases_there_are_and_says_why() -> None:
         assert deviation["says"]
         assert deviation["does"]
         assert deviation["section"]
+
+
+@pytest.mark.parametrize("case", table.told_cases(), ids=lambda case: str(case["id"]))
+def test_a_case_with_a_test_of_its_own_names_one_there_is(case: dict[str, Any]) -> None:
+    if case["test"] is None:
+        assert case["id"] in table.deviations()
+        return
+    path, _, name = case["test"].partition("::")
+    assert case["id"].lower() in _ids_of(name)
+    assert f"def {name}(" in (table.HERE.parents[1] / path).read_text()
+
+
+def _ids_of(name: str) -> set[str]:
+    """Return the ids that a test's name tells, a range of them whole."""
+    words = name.split("_")
+    ids = {word for word in words if word[1:].isdecimal()}
+    for first, to, last in zip(words, words[1:], words[2:], strict=False):
+        if to == "to":
+            ids |= {f"{first[0]}{n:03}" for n in range(int(first[1:]), int(last[1:]) + 1)}
+    return ids

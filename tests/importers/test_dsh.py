@@ -1,8 +1,6 @@
 """DeepSeek Harness sessions, and the cases of their ancestor's scanner.
 
-D070 to D077 are those of its JSON Lines. Where ours differs: damage that nothing commits after is
-an error here too, unless it is salvaged (D072, D074: nothing is dropped in silence), and a packed
-row stays one event at the first of its seqs (D076).
+D070 to D077 are those of its JSON Lines. Where ours differs tests/cases/deviations.json says why.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Nous contexts, and the cases of their ancestor's reader.
 
-C030, C031, C032 and C033 differ from what it does: it drops what it does not know and renumbers,
-makes appends of broken ranges, empty messages of data that is none, and loses what it refuses.
+Where ours differs tests/cases/deviations.json says why.
 """
 
 from __future__ import annotations
