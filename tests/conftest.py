@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.contract.calls import Calls
 from tests.encryption.keys import MASTER_KEY
@@ -33,6 +34,11 @@ ENCRYPTED_CORE = {
     *(f"test_{name}" for name in ("header_texts", "recorded_requests", "request_ids", "restore")),
     *(f"test_{name}" for name in ("sessions", "snapshot", "verify", "watch")),
 }
+# How long an example takes says how busy the machine is, and no more.
+settings.register_profile(
+    "any_machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any_machine")
 SERVED = pytest.StashKey[list[Served]]()
 
 
