@@ -137,7 +137,7 @@ def test_a_role_without_privileges_sees_the_writes_in_flight_of_another(
 ) -> None:
     reader = f"reader_{uuid4().hex}"
     with psycopg.connect(postgres_url, autocommit=True) as admin:
-        admin.execute(f"CREATE ROLE {reader} LOGIN")
+        admin.execute(f"CREATE ROLE {reader} LOGIN BYPASSRLS")
         admin.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {reader}")
     datastore = PostgresConnections(postgres_url.replace("//postgres@", f"//{reader}@"))
     recorder = PostgresSessionRecorder(datastore)
