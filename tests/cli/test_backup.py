@@ -176,9 +176,9 @@ def restored_into(running: Server, folder: Path) -> tuple[str, str]:
     """Restore as the how-to says, and return the URL and what `foldlog migrate` said."""
     url = running.url("restored")
     addresses = {"SERVER_URL": running.url(), "RESTORED_URL": url}
-    filling, migrating = command("pg_restore").split("foldlog migrate")
+    filling, migrate, migrating = command("pg_restore").rpartition("foldlog migrate")
     run(filling, folder, **addresses)
-    return url, f"foldlog migrate{migrating}"
+    return url, f"{migrate}{migrating}"
 
 
 def test_a_dump_restored_into_a_new_cluster_serves_once_it_is_migrated(

@@ -59,7 +59,8 @@ def test_a_reason_comes_back_as_its_class_with_its_facts(kind: type[FoldlogError
 def test_only_what_passes_by_itself_is_tried_again(kind: type[FoldlogError]) -> None:
     failure = over_the_wire(sample(kind))
     assert failure.is_transient == (kind.reason in TRANSIENT)
-    assert (failure.delay_s > 0) == (kind.reason in TRANSIENT)
+    # A quota says when it is worth another try; whether it is, is not the client's to decide.
+    assert (failure.delay_s > 0) == (kind.reason in TRANSIENT | {"QUOTA_EXCEEDED"})
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,14 @@ def migrate(
             show_default=False,
         ),
     ] = None,
+    only_roles: Annotated[
+        bool,
+        typer.Option(
+            "--only-roles",
+            help="Make PostgreSQL's roles of row-level security and nothing else: before a restore"
+            " into a server that lacks them.",
+        ),
+    ] = False,
 ) -> None:
     """Bring the database's schema up to this release. Safe to run again, and by several at once."""
     from eventsourcing.persistence import PersistenceError
@@ -182,7 +190,12 @@ def migrate(
     from foldlog.persistence import migrate as schema
 
     settings = settings_from({"database_url": database_url})
+    where = _without_password(settings.database_url)
     try:
+        if only_roles:
+            schema.make_roles(settings.database_url)
+            typer.echo(f"the server of {where} has the roles")
+            return
         user = service_user and schema.ServiceUser(
             service_user, os.environ.get(SERVICE_PASSWORD, "")
         )
@@ -191,5 +204,4 @@ def migrate(
         raise database_trouble(error) from None
     for name in applied:
         typer.echo(f"applied {name}")
-    where = _without_password(settings.database_url)
     typer.echo(f"{where} is up to date{'' if applied else ': nothing to apply'}")

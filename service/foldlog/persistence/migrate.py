@@ -39,6 +39,19 @@ def migrate(
     return migrate(database_url, partitions, service_user)
 
 
+def make_roles(database_url: str) -> None:
+    """Make the roles of row-level security on a PostgreSQL server, and nothing else.
+
+    Raises ValueError for a URL of another kind, SchemaError, and DriverMissingError.
+    """
+    if not database_url.startswith(POSTGRES):
+        raise ValueError("only PostgreSQL has roles: a URL that begins with postgresql://")
+    with postgres_extra():
+        from foldlog.persistence.postgres.migration import roles
+
+    roles(database_url)
+
+
 def pending(database_url: str) -> list[str]:
     """Return the names of what `migrate` would apply."""
     if database_url.startswith(SQLITE):

@@ -15,7 +15,7 @@ from sqlalchemy.pool import NullPool
 
 from foldlog.persistence.postgres.connections import with_defaults
 from foldlog.persistence.postgres.errors import as_ours, translation
-from foldlog.persistence.postgres.roles import let_serve
+from foldlog.persistence.postgres.roles import let_serve, make_roles
 from foldlog.persistence.postgres.schema import (
     VERSION_TABLE,
     current_revision,
@@ -54,6 +54,12 @@ def migrate(
         if service_user is not None:
             let_serve(raw, service_user.name, service_user.password)
         return names
+
+
+def roles(database_url: str) -> None:
+    """Make the roles of row-level security, which belong to the server."""
+    with translation(), psycopg.connect(with_defaults(database_url)) as raw:
+        make_roles(raw)
 
 
 def pending(database_url: str) -> list[str]:
