@@ -14,6 +14,8 @@ from foldlog.application.identity import aggregate_id
 from foldlog.application.seal import GENESIS, chain_value, commitment, unsealed
 from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
 
+from tests.postgres import owner_url
+
 COLUMNS = "originator_version, topic, state, notification_id, tenant, request_key"
 SQLITE = "sqlite:///"
 
@@ -45,8 +47,8 @@ class Attacker:
     """Reads and writes rows with nothing but SQL."""
 
     def __init__(self, database_url: str) -> None:
-        self._url = database_url
         self.is_sqlite = database_url.startswith(SQLITE)
+        self._url = database_url if self.is_sqlite else owner_url(database_url)
 
     @contextmanager
     def _connection(self) -> Iterator[Any]:

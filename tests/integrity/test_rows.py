@@ -109,7 +109,6 @@ EDITS: dict[str, tuple[Edit, tuple[int | None, str]]] = {
     "inserted": (inserted, (6, CHAIN)),
     "an old version replayed": (replayed, (1, CHAIN)),
     "topic": (topic, (None, CHAIN)),
-    "tenant": (tenant, (2, "it is filed under another tenant")),
     "request key": (request_key, (2, "its request key is another one")),
     "request key taken": (no_request_key, (2, "its request key is another one")),
     "place in the feed": (place, (5, "its place in the feed is not behind that of the row")),
@@ -133,6 +132,15 @@ def matching(
 ) -> Iterator[bool]:
     for seq, description in faults:
         yield seq == expected[0] and description.startswith(expected[1])
+
+
+def test_a_row_of_another_tenant_is_found_where_the_database_hides_it_too(
+    user: Shell, attacker: Attacker, told: str
+) -> None:
+    tenant(attacker, told, attacker.rows(told))
+    hidden = (None, "rows 4 to 4 are missing")
+    shown = (2, "it is filed under another tenant")
+    assert found(user, told) == [shown if attacker.is_sqlite else hidden]
 
 
 def test_a_row_copied_from_another_session_is_found(

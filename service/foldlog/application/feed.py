@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from uuid import UUID
 
 from eventsourcing.persistence import IntegrityError, Notification
 
@@ -12,6 +13,7 @@ from foldlog.application.lanes import LanePool
 from foldlog.application.projection import IndexProjection
 from foldlog.application.readers import Readers
 from foldlog.core.errors import FoldlogError, StoreUnavailableError
+from foldlog.persistence.entries import IndexEntry
 from foldlog.persistence.store import Store
 
 PAGE = 500
@@ -85,6 +87,20 @@ class Feed:
         """Return the place of the newest row that may be read, whosever it is; 0 if none is."""
         newest: int | None = await self._threads.run(self._store.recorder.max_notification_id)
         return newest or 0
+
+    async def end(self) -> int:
+        """Return where the feed of all tenants ends now."""
+        newest: int | None = await self._threads.run(self._store.recorder.max_notification_id)
+        return newest or 0
+
+    async def position(self) -> int:
+        """Return how far the index is, as it is stored."""
+        position: int | None = await self._threads.run(self._store.index.position)
+        return position or 0
+
+    async def entry(self, aggregate_id: UUID) -> IndexEntry | None:
+        """Return what the index holds of a session, deleted or not."""
+        return await self._threads.run(self._store.index.entry, aggregate_id)
 
     async def _listen(self) -> None:
         """Pass on hints of other processes."""

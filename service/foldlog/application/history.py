@@ -130,6 +130,15 @@ class History:
         events = [passed(row) for row in rows if row.is_event]
         return self._advance(spans, base if base is not None else Fold(), events)
 
+    def grown(self, spans: Sequence[Segment], fold: Fold, after: int) -> Fold:
+        """Return a fold that has taken in the last span's rows after a version.
+
+        The fold given is moved itself. What rewinds go back to may come from lower checkpoints.
+        """
+        last = spans[-1]
+        rows = self.reader.rows(last.aggregate_id, after, last.to_version, fold.next_seq)
+        return self._advance(spans, fold, [passed(row) for row in rows if row.is_event])
+
     def _base(self, spans: Sequence[Segment]) -> tuple[int, int, FoldState | None]:
         for index in range(len(spans) - 1, -1, -1):
             checkpoint = self._checkpoint(spans[index].aggregate_id, spans[index].to_version)

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from uuid import UUID
 
 from eventsourcing.domain import OriginatorVersionError
 from eventsourcing.persistence import StoredEvent
 from google.protobuf.message import DecodeError
 
+from foldlog.application.checkpoint import head_to
 from foldlog.application.domain import Session
 from foldlog.application.mapper import domain_event
 from foldlog.application.rows import Row
 from foldlog.application.verdict import Verdict
+from foldlog.internal.v1.storage_pb2 import HeadState
 
 
 class Replayed:
-    """A head, as far as its rows are sound: None behind one that is not."""
+    """A head, as far as its rows are sound: None behind one that is not.
 
-    def __init__(self, aggregate_id: UUID, tenant: str) -> None:
+    `states` has what it was at the versions asked for.
+    """
+
+    def __init__(self, aggregate_id: UUID, tenant: str, versions: Iterable[int] = ()) -> None:
+        self.states: dict[int, HeadState] = {}
+        self._wanted = frozenset(versions)
         self.head: Session | None = Session.blank(aggregate_id, tenant)
         self._next_seq = 0
         self._version = 0
@@ -36,6 +44,9 @@ class Replayed:
             domain_event(stored, row.envelope).mutate(self.head)
         except (DecodeError, OriginatorVersionError, ValueError):
             self.head = None
+            return
+        if self._version in self._wanted:
+            self.states[self._version] = head_to(self.head)
 
     def tell(self, verdict: Verdict) -> None:
         """Say in a verdict where the session stands."""

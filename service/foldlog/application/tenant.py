@@ -101,7 +101,7 @@ class Tenant:
         limits, feed = self.settings.limits, shared.feed
         self._bodies = Bodies(reader, shared.bodies)
         self.reading = Reading(services, lanes, self._bodies, limits, name)
-        self.chains = Chains(services, lanes, limits.session_id_bytes, name)
+        self.chains = Chains(services, lanes, feed, limits.session_id_bytes, name)
         self.heads = Heads(services, lanes, shared.signer, limits.session_id_bytes, name)
         self.writing = Writing(services, lanes, limits, name, self.scope)
         self.checking = Checking(self.reading, shared.workers, self.settings.check_mode)

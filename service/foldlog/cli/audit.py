@@ -179,8 +179,9 @@ def _lines(audit: Audit, is_single: bool) -> Iterator[tuple[str, str | None]]:
             yield f"  {WHAT_TO_DO[part]}", None
     for departure in audit.departures:
         yield f"✗ {name}{departure}", "red"
-    if audit.anchor_count and not audit.departures:
-        yield f"✓ {name}it goes on from all of its {audit.anchor_count} anchors", "green"
+    if audit.anchor_count and audit.is_whole:
+        counted = "its anchor" if audit.anchor_count == 1 else f"its {audit.anchor_count} anchors"
+        yield f"✓ {name}it goes on from {counted}", "green"
     if audit.made is not None:
         yield from _made_lines(audit.made)
 

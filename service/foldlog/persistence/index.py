@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from eventsourcing.persistence import Tracking, TrackingRecorder
 
 from foldlog.persistence.ledger import CallQuery, LoggedCall, UnresolvedCall
 from foldlog.persistence.rows import DEFAULT_TENANT
+
+if TYPE_CHECKING:
+    from foldlog.persistence.entries import IndexEntry
 
 INDEX_NAME = "sessions"
 
@@ -131,6 +134,10 @@ class SessionIndex(TrackingRecorder):
 
         Raises PageTokenError for a token that is not of this query.
         """
+
+    @abstractmethod
+    def entry(self, aggregate_id: UUID) -> IndexEntry | None:
+        """Return all that the index holds of a session, deleted or not."""
 
     @abstractmethod
     def find_session(self, aggregate_id: UUID) -> IndexRow | None:

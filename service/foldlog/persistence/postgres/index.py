@@ -10,6 +10,7 @@ import psycopg
 from eventsourcing.persistence import IntegrityError, Tracking
 from eventsourcing.postgres import PostgresTrackingRecorder
 
+from foldlog.persistence.entries import IndexEntry, read_entry
 from foldlog.persistence.index import IndexChange, IndexPage, IndexQuery, IndexRow, SessionIndex
 from foldlog.persistence.indexing import Writes, calls_of, uses_of, writes
 from foldlog.persistence.ledger import CallQuery, UnresolvedCall, unresolved_call
@@ -105,6 +106,9 @@ class PostgresSessionIndex(PostgresTrackingRecorder, SessionIndex):
     def list_sessions(self, query: IndexQuery) -> IndexPage:
         rows = self.datastore.rows(listing(query, lambda aggregate_id: aggregate_id))
         return page(query, [_row(*each) for each in rows])
+
+    def entry(self, aggregate_id: UUID) -> IndexEntry | None:
+        return read_entry(self.datastore.rows, aggregate_id, lambda key: UUID(int=key.int))
 
     def find_session(self, aggregate_id: UUID) -> IndexRow | None:
         rows = self.datastore.rows((FIND, [aggregate_id]))

@@ -10,6 +10,7 @@ from uuid import UUID
 from eventsourcing.persistence import IntegrityError, Tracking
 from eventsourcing.sqlite import SQLiteCursor, SQLiteTrackingRecorder
 
+from foldlog.persistence.entries import IndexEntry, read_entry
 from foldlog.persistence.index import IndexChange, IndexPage, IndexQuery, IndexRow, SessionIndex
 from foldlog.persistence.indexing import Writes, calls_of, uses_of, writes
 from foldlog.persistence.ledger import CallQuery, UnresolvedCall, unresolved_call
@@ -89,6 +90,13 @@ class SQLiteSessionIndex(SQLiteTrackingRecorder, SessionIndex):
     def list_sessions(self, query: IndexQuery) -> IndexPage:
         sql, parameters = listing(query, _key)
         return page(query, [_row(*each) for each in self.datastore.rows(sql, parameters)])
+
+    def entry(self, aggregate_id: UUID) -> IndexEntry | None:
+        return read_entry(
+            lambda query: self.datastore.rows(*query),
+            _key(aggregate_id),
+            lambda key: UUID(bytes=key),
+        )
 
     def find_session(self, aggregate_id: UUID) -> IndexRow | None:
         rows = self.datastore.rows(FIND, [_key(aggregate_id)])
