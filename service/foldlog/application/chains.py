@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from foldlog.application.session_audit import Audit, Remembered
 from foldlog.application.feed import Feed
 from foldlog.application.identity import aggregate_id
 from foldlog.application.index_audit import indexed
 from foldlog.application.lane import Services
 from foldlog.application.lanes import Lanes
+from foldlog.application.session_audit import Audit, Remembered
 from foldlog.application.verdict import Verdict
-from foldlog.core.errors import InvalidFieldError, SessionDeletedError
+from foldlog.core.errors import InvalidFieldError, SessionDeletedError, SessionNotFoundError
 from foldlog.core.validation import validate_session_id
 
 MAX_VERSIONS = 10_000
