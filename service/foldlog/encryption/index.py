@@ -10,6 +10,7 @@ from uuid import UUID
 from eventsourcing.persistence import Tracking
 
 from foldlog.encryption.session_ciphers import SessionCipher, SessionCiphers, framed
+from foldlog.persistence.entries import IndexEntry
 from foldlog.persistence.errors import KeyDamagedError, MasterKeyMissingError
 from foldlog.persistence.index import IndexChange, IndexPage, IndexQuery, IndexRow, SessionIndex
 from foldlog.persistence.ledger import CallQuery, UnresolvedCall
@@ -44,16 +45,26 @@ class EncryptedIndex(SessionIndex):
         return None if found is None else self._decrypted(found)
 
     def _decrypted(self, row: IndexRow) -> IndexRow:
-        """Return a row with its metadata; without, where the key is missing: reads tell why."""
         if not _is_encrypted(row):
             return row
+        return replace(row, metadata_json=self._clear(row.aggregate_id, row.metadata_json))
+
+    def _clear(self, aggregate_id: UUID, stored: str) -> str:
+        """Return stored metadata in clear; none, where the key is missing: reads tell why."""
+        if not stored.startswith(PREFIX):
+            return stored
         try:
-            encrypted = b64decode(row.metadata_json.removeprefix(PREFIX), validate=True)
-            cipher = self._ciphers.get(row.aggregate_id)
-            metadata_json = cipher.decrypt(METADATA, 0, encrypted).decode()
+            encrypted = b64decode(stored.removeprefix(PREFIX), validate=True)
+            return self._ciphers.get(aggregate_id).decrypt(METADATA, 0, encrypted).decode()
         except (ValueError, KeyDamagedError, MasterKeyMissingError):
-            metadata_json = ""
-        return replace(row, metadata_json=metadata_json)
+            return ""
+
+    def entry(self, aggregate_id: UUID) -> IndexEntry | None:
+        found = self._plain.entry(aggregate_id)
+        if found is None:
+            return None
+        clear = self._clear(aggregate_id, str(found.columns["metadata_json"]))
+        return replace(found, columns={**found.columns, "metadata_json": clear})
 
     def forks_reading(self, aggregate_id: UUID) -> list[tuple[UUID, str, int]]:
         return self._plain.forks_reading(aggregate_id)
