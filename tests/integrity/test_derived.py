@@ -73,32 +73,26 @@ def found(user: Shell, session: str) -> list[tuple[str, str]]:
     return [(each["part"], each["description"]) for each in faults]
 
 
-def told(user: Shell, session: str, part: str, description: str) -> bool:
+def has_found(user: Shell, session: str, part: str, description: str) -> bool:
     return any(p == part and d.startswith(description) for p, d in found(user, session))
 
 
 @pytest.mark.parametrize(("edit", "description"), EDITS.values(), ids=EDITS)
 def test_an_edit_of_the_index_is_found(
-    edit: Edit, description: str, user: Shell, attacker: Attacker, told_: str
+    edit: Edit, description: str, user: Shell, attacker: Attacker, told: str
 ) -> None:
-    edit(attacker, told_)
-    assert told(user, told_, "index", description)
-
-
-@pytest.fixture
-def told_(user: Shell) -> str:
-    """The id of a session with six messages."""
-    return fill(user)
+    edit(attacker, told)
+    assert has_found(user, told, "index", description)
 
 
 def test_a_forks_ancestors_in_the_index_are_compared(
-    user: Shell, attacker: Attacker, told_: str
+    user: Shell, attacker: Attacker, told: str
 ) -> None:
-    fork = user.ok("fork", told_, "--at", "3").strip()
+    fork = user.ok("fork", told, "--at", "3").strip()
     assert user.json("verify", fork)["intact"]
     of_session("DELETE FROM foldlog_lineage WHERE aggregate_id = %s")(attacker, fork)
     assert found(user, fork) == [("index", "it knows other ancestors of it than the log")]
-    assert user.json("verify", told_)["intact"]
+    assert user.json("verify", told)["intact"]
 
 
 def test_an_end_that_was_cut_off_shows_in_the_index_too(
@@ -111,7 +105,7 @@ def test_an_end_that_was_cut_off_shows_in_the_index_too(
     served.terminate()
     attacker.cut(session, 6)
     served.start()
-    assert told(user, session, "index", "its next_seq is 6, and by the log 4")
+    assert has_found(user, session, "index", "its next_seq is 6, and by the log 4")
 
 
 def test_every_row_of_a_listed_session_missing_is_found(
@@ -140,7 +134,7 @@ def test_a_moved_place_of_the_index_is_found(
     user, attacker = Shell(served.address), Attacker(served.database_url)
     session = fill(user)
     attacker.sql(f"UPDATE foldlog_tracking SET notification_id = notification_id {change}")
-    assert told(user, session, "index", description)
+    assert has_found(user, session, "index", description)
 
 
 def head_forged(checkpoint: Checkpoint) -> None:
