@@ -12,11 +12,13 @@ import pytest
 from foldlog.application.keyring import new_key
 from foldlog.core.role import Role
 from foldlog.server.permissions import NEEDED
-from foldlog.v1 import service_pb2
+from foldlog.v1 import event_pb2, service_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from tests.contract.calls import Calls, raw_call
+from tests.contract.attachments import digest_of, put, sample
+from tests.contract.attachments import elements as uploaded
+from tests.contract.calls import Calls, fresh_id, raw_call
 from tests.contract.refusal import Refusal, refusal_of, refused
 from tests.contract.said import user
 from tests.keyed import caller, channel_of, insert, make_key, revoke_key, stub_of
@@ -139,6 +141,77 @@ def _batches(log: Calls) -> Iterator[service_pb2.AppendStreamRequest]:
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
         time.sleep(0.05)
+
+
+WITHIN_S = 0.4
+
+
+def _revoked_before_its_end(served: Served, token: str, elements: Any) -> Iterator[Any]:
+    """Yield a call's elements; its end comes once the key is revoked for as long as it may last."""
+    yield from elements
+    revoke_key(served.database_url, token)
+    over = time.monotonic() + WITHIN_S
+    while time.monotonic() <= over:
+        time.sleep(0.05)
+
+
+def _uploads(log: Calls, child: str) -> dict[str, list[Any]]:
+    """Return the elements of each call that takes a stream and gives one answer."""
+    restoring = service_pb2.RestoreHeader(session_id=log.session_id)
+    restored = event_pb2.Event(seq=5, body=user("restored").body)
+    batch = service_pb2.RestoreBatch(events=[restored])
+    importing = service_pb2.ImportHeader(session_id=child)
+    return {
+        "PutAttachment": list(uploaded(child.encode())),
+        "RestoreEvents": [
+            service_pb2.RestoreEventsRequest(header=restoring),
+            service_pb2.RestoreEventsRequest(batch=batch),
+        ],
+        "ImportSession": [
+            service_pb2.ImportSessionRequest(header=importing),
+            service_pb2.ImportSessionRequest(data=log.export()),
+        ],
+    }
+
+
+@pytest.mark.parametrize("rpc", ["PutAttachment", "RestoreEvents", "ImportSession"])
+def test_an_upload_of_a_revoked_key_comes_to_nothing(
+    serve: Callable[..., Served], rpc: str
+) -> None:
+    served = serve("sqlite-file", FOLDLOG_AUTH="keys", FOLDLOG_KEY_REVOCATION_S=str(WITHIN_S))
+    log, child = Calls.create(caller(served)), fresh_id()
+    log.append(user("a"))
+    token = make_key(served.database_url, Role.WRITER)
+    elements = _revoked_before_its_end(served, token, _uploads(log, child)[rpc])
+    with refused("UNAUTHENTICATED"):
+        getattr(stub_of(served, token), rpc)(elements, timeout=DEADLINE_S)
+    assert log.texts() == ["a"]
+    with refused("SESSION_NOT_FOUND"):
+        Calls(log.stub, child).get()
+    assert not put(log.stub, child.encode()).existed
+
+
+def test_a_download_of_a_revoked_key_ends(serve: Callable[..., Served]) -> None:
+    served = serve("sqlite-file", FOLDLOG_AUTH="keys", FOLDLOG_KEY_REVOCATION_S=str(WITHIN_S))
+    data = sample(16_000_000, [fresh_id()])
+    token = make_key(served.database_url)
+    stub = stub_of(served, token)
+    put(stub, data)
+    request = service_pb2.GetAttachmentRequest(sha256=digest_of(data))
+    pieces = stub.GetAttachment(request, timeout=DEADLINE_S)
+    assert next(pieces).data
+    list(_revoked_before_its_end(served, token, ()))
+    assert ended(pieces).reason == "UNAUTHENTICATED"
+
+
+def test_a_token_that_is_there_twice_is_none(guarded: Served) -> None:
+    good = ("authorization", f"Bearer {make_key(guarded.database_url)}")
+    call = raw_call(guarded.channel, "ListSessions")
+    call(b"", metadata=(good,), timeout=DEADLINE_S)
+    for others in ((good,), (("authorization", "Bearer x"),), (("authorization", ""), good)):
+        for pairs in ((good, *others), (*others, good)):
+            with refused("UNAUTHENTICATED"):
+                call(b"", metadata=pairs, timeout=DEADLINE_S)
 
 
 def test_a_key_is_in_no_log(serve: Callable[..., Served]) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
+from foldlog.core.errors import OverloadedError
 from foldlog.server.authenticators import require_auth
-from foldlog.server.key_set import KeySetError, keys_of, require_source
+from foldlog.server.key_set import KeySet, KeySetError, keys_of, require_source
 from foldlog.settings import AuthSettingsError, Settings
 
 from tests.issuer import EC_KEY, ED_KEY, RSA_KEY, jwk
@@ -50,6 +56,40 @@ def test_other_keys_are_left_out(key: dict[str, Any]) -> None:
 def test_what_is_no_key_set_is_refused(document: object) -> None:
     with pytest.raises(ValueError, match="no JWKS"):
         keys_of(document)
+
+
+RUBBISH = {
+    "nothing": b"",
+    "no HTTP": b"rubbish\r\n\r\n",
+    "no status": b"HTTP/1.1 abc x\r\n\r\n",
+    "headers without end": b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n",
+    "no chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    "deep": b"HTTP/1.1 200 OK\r\n\r\n" + b"[" * 100_000,
+    "no text": b"HTTP/1.1 200 OK\r\n\r\n\xff\xfe",
+}
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """Answer one call with these bytes, and give the address."""
+
+    def serve() -> None:
+        connection, _ = listening.accept()
+        with connection:
+            connection.recv(65_536)
+            connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/jwks"
+        thread.join()
+
+
+@pytest.mark.parametrize("answer", RUBBISH.values(), ids=list(RUBBISH))
+def test_an_issuer_that_answers_rubbish_is_as_one_that_is_away(answer: bytes) -> None:
+    with answering(answer) as address, pytest.raises(OverloadedError):
+        asyncio.run(KeySet(address).key("k"))
 
 
 @pytest.mark.parametrize("source", ["http://issuer.example/jwks", "ftp://127.0.0.1/x", "/no/file"])

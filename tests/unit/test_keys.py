@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 from foldlog.application.keyring import new_key
 from foldlog.client.credentials import metadata_of
-from foldlog.core.errors import InvalidFieldError
+from foldlog.core.errors import InvalidFieldError, OverloadedError, UnauthenticatedError
 from foldlog.core.key import ApiKey
 from foldlog.core.role import Role
+from foldlog.persistence.beside import open_beside
+from foldlog.server.keys import LOOKS, KeyAuthenticator
+from foldlog.settings import Settings
 
 
 def test_a_key_has_a_form_that_scanners_find_and_that_comes_back() -> None:
@@ -62,3 +67,29 @@ def test_a_client_says_its_key_and_never_shows_a_bad_one() -> None:
         with pytest.raises(ValueError, match="printable ASCII") as caught:
             metadata_of(bad)
         assert bad not in str(caught.value)
+
+
+def test_who_tries_keys_at_random_keeps_out_nobody_who_was_let_in(tmp_path: Path) -> None:
+    store = open_beside(Settings(database_url=f"sqlite:///{tmp_path / 'keys.db'}"))
+    key, row = new_key("red", Role.READER, {})
+    store.keys.insert(row)
+
+    async def called() -> tuple[list[object], object, object]:
+        keys = KeyAuthenticator(store.keys, within_s=0)  # each call looks
+
+        def call(made: ApiKey) -> asyncio.Task[object]:
+            metadata = {"authorization": f"Bearer {made.text}"}
+            return asyncio.create_task(keys.caller_of(metadata))
+
+        await call(key)
+        others = [call(new_key("red", Role.READER, {})[0]) for _ in range(LOOKS + 1)]
+        known = call(key)
+        found = await asyncio.gather(*others, known, return_exceptions=True)
+        await keys.close()
+        return list(found[:LOOKS]), found[LOOKS], found[-1]
+
+    tried, too_many, known = asyncio.run(called())
+    store.close()
+    assert {type(each) for each in tried} == {UnauthenticatedError}
+    assert isinstance(too_many, OverloadedError)
+    assert getattr(known, "tenant", None) == "red"

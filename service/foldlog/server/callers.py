@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from foldlog.application.identity import DEFAULT_TENANT
 from foldlog.application.scope import WHOLE, Scope
-from foldlog.core.errors import UnauthenticatedError
+from foldlog.core.errors import OverloadedError, StoreUnavailableError, UnauthenticatedError
 from foldlog.core.role import Role
 
 SCHEME = "bearer"
@@ -52,6 +53,49 @@ class Anyone:
 
     async def close(self) -> None:
         """Do nothing."""
+
+
+class Standing:
+    """Whether a call's caller still is who made it: a key may be revoked while a call goes on."""
+
+    def __init__(self, authenticator: Authenticator, metadata: Metadata, caller: Caller) -> None:
+        self._authenticator = authenticator
+        self._metadata = metadata
+        self._caller = caller
+        self._at_s = time.monotonic()
+
+    async def look(self) -> None:
+        """Raise UnauthenticatedError if the caller is known no more, or as somebody else."""
+        self._at_s = time.monotonic()
+        try:
+            if await self._authenticator.caller_of(self._metadata) != self._caller:
+                raise UnauthenticatedError
+        except (StoreUnavailableError, OverloadedError):
+            pass  # the call itself tells it when it needs the store
+
+    async def require(self) -> None:
+        """Look, unless the last look still counts."""
+        again_s = self._authenticator.again_s
+        if again_s is not None and time.monotonic() - self._at_s >= again_s:
+            await self.look()
+
+    async def required(self, items: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Pass a stream on while the caller stands: at its end too, before anything comes of it."""
+        async for item in items:
+            await self.require()
+            yield item
+        await self.require()
+
+
+def metadata_of(pairs: Iterable[tuple[str, str | bytes]]) -> Metadata:
+    """Return a call's metadata. A token that is there twice is none.
+
+    What stands before the service may have judged one of them, and we would take the other.
+    """
+    found: dict[str, str | bytes] = {}
+    for name, value in pairs:
+        found[name] = "" if name == HEADER and name in found else value
+    return found
 
 
 def bearer_of(metadata: Metadata) -> str:

@@ -22,13 +22,10 @@ from foldlog.application.tenant import Tenant
 from foldlog.core.errors import (
     FoldlogError,
     InvalidFieldError,
-    OverloadedError,
     ShuttingDownError,
-    StoreUnavailableError,
     TooLargeError,
-    UnauthenticatedError,
 )
-from foldlog.server.callers import Authenticator, Caller
+from foldlog.server.callers import Authenticator, Caller, Standing, metadata_of
 from foldlog.server.crowding import is_crowded
 from foldlog.server.errors import DETAILS_KEY, as_ours, status_of
 from foldlog.server.permissions import is_audited, require_permitted
@@ -145,6 +142,8 @@ class Handlers:
             async with _Call(name, context) as call:
                 method, caller = await self._method(name, call)
                 checked = _checked(request, rpc)
+                if rpc.takes_stream:
+                    checked = self._standing(call, caller).required(checked)
                 async with self._audited(name, caller, checked):
                     return await method(checked)
 
@@ -157,14 +156,19 @@ class Handlers:
             async with _Call(name, context) as call:
                 method, caller = await self._method(name, call)
                 items: Any = method(_checked(request, rpc))
+                standing = self._standing(call, caller)
                 with self._counted(rpc, caller):
-                    ends = self._ends(rpc, call, caller)
+                    ends = self._ends(rpc, standing)
                     if ends:
                         items = until(items, ends)
                     async for item in items:
+                        await standing.require()
                         yield item
 
         return behaviour
+
+    def _standing(self, call: _Call, caller: Caller) -> Standing:
+        return Standing(self._authenticator, call.metadata, caller)
 
     def _counted(self, rpc: Rpc, caller: Caller) -> AbstractContextManager[None]:
         """Count a watch of its tenant for as long as it is open; nothing for other streams."""
@@ -193,29 +197,24 @@ class Handlers:
         on = MessageToDict(request, preserving_proto_field_name=True)
         return self._audit.of(caller.tenant, Act(name, caller.name, on))
 
-    def _ends(self, rpc: Rpc, call: _Call, caller: Caller) -> list[Coroutine[Any, Any, None]]:
-        """Return what ends a stream before its own end."""
+    def _ends(self, rpc: Rpc, standing: Standing) -> list[Coroutine[Any, Any, None]]:
+        """Return what ends a stream before its own end, even while nothing passes."""
         ends = []
         if rpc.is_endless:
             ends.append(self._stopped())
         again_s = self._authenticator.again_s
         if again_s is not None and (rpc.is_endless or rpc.takes_stream):
-            ends.append(self._disowned(call, caller, again_s))
+            ends.append(self._disowned(standing, again_s))
         return ends
 
     async def _stopped(self) -> None:
         await self._stopping.wait()
         raise ShuttingDownError
 
-    async def _disowned(self, call: _Call, caller: Caller, again_s: float) -> None:
-        """Look now and then whether a call's caller still is who made it."""
+    async def _disowned(self, standing: Standing, again_s: float) -> None:
         while True:
             await asyncio.sleep(again_s)
-            try:
-                if await self._authenticator.caller_of(call.metadata) != caller:
-                    raise UnauthenticatedError
-            except (StoreUnavailableError, OverloadedError):
-                continue  # the stream itself tells it when it needs the store
+            await standing.look()
 
 
 async def until(
@@ -262,7 +261,7 @@ class _Call:
         self._context = context
         self._started = time.perf_counter()
         pairs = [(str(key), value) for key, value in context.invocation_metadata() or ()]
-        self.metadata = dict(pairs)
+        self.metadata = metadata_of(pairs)
         self._span = observability.tracing.call_span(name, pairs)
 
     async def __aenter__(self) -> Self:

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -109,14 +110,19 @@ class _NoRedirects(HTTPRedirectHandler):
 
 def read_keys(source: str, is_remote: bool) -> dict[str, IssuerKey]:
     """Return the keys of a JWKS by their ids. Blocking. Raises OSError and ValueError."""
-    if is_remote:
-        with build_opener(_NoRedirects).open(source, timeout=TIMEOUT_S) as answer:
-            data = answer.read(MAX_BYTES + 1)
-    else:
-        data = Path(source).read_bytes()
-    if len(data) > MAX_BYTES:
-        raise ValueError("the key set is too large")
-    return keys_of(json.loads(data))
+    try:
+        data = _fetched(source) if is_remote else Path(source).read_bytes()
+        if len(data) > MAX_BYTES:
+            raise ValueError("the key set is too large")
+        return keys_of(json.loads(data))
+    except (HTTPException, RecursionError) as error:
+        raise ValueError(f"it is no answer with a JWKS: {type(error).__name__}") from error
+
+
+def _fetched(address: str) -> bytes:
+    with build_opener(_NoRedirects).open(address, timeout=TIMEOUT_S) as answer:
+        data: bytes = answer.read(MAX_BYTES + 1)
+    return data
 
 
 def keys_of(document: object) -> dict[str, IssuerKey]:

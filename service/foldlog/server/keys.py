@@ -17,7 +17,7 @@ from foldlog.persistence.keys import KeyRow, KeyTable
 from foldlog.server.callers import Caller, Metadata, bearer_of
 
 KNOWN = 10_000
-LOOKS = 500  # at once
+LOOKS = 500  # at once, for ids that are not known
 NO_DIGEST = bytes(32)
 
 
@@ -62,7 +62,8 @@ class KeyAuthenticator:
         """Look a key up, once for all who wait for it."""
         task = self._looks.get(key_id)
         if task is None:
-            if len(self._looks) >= LOOKS:
+            # Keys that were let in before are looked up again, however many are tried at random.
+            if key_id not in self._known and len(self._looks) >= LOOKS:
                 raise OverloadedError(cause="too many unknown keys at once")
             task = asyncio.get_running_loop().create_task(self._read(key_id))
             self._looks[key_id] = task

@@ -9,7 +9,7 @@ from grpc_reflection.v1alpha import reflection
 
 from foldlog._grpc import aio, grpc
 from foldlog.core.errors import FoldlogError
-from foldlog.server.callers import Authenticator
+from foldlog.server.callers import Authenticator, metadata_of
 from foldlog.server.errors import DETAILS_KEY, as_ours, status_of
 
 PATH = f"/{reflection.SERVICE_NAME}/"
@@ -31,8 +31,9 @@ class ReflectionGuard(aio.ServerInterceptor):
         """Return the handler of a call, or one that refuses it."""
         if handler_call_details.method.startswith(PATH):
             pairs = handler_call_details.invocation_metadata or ()
+            metadata = metadata_of((str(key), value) for key, value in pairs)
             try:
-                await self._authenticator.caller_of({str(key): value for key, value in pairs})
+                await self._authenticator.caller_of(metadata)
             except FoldlogError as error:
                 return _refusing(error)
         return await continuation(handler_call_details)
