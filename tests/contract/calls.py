@@ -108,6 +108,11 @@ class Calls:
         request = service_pb2.DeleteSessionRequest(session_id=self.session_id, **fields)
         return self.stub.DeleteSession(request, timeout=DEADLINE_S)
 
+    def erase(self, **fields: Any) -> Any:
+        """Erase and return the answer."""
+        request = service_pb2.EraseSessionRequest(session_id=self.session_id, **fields)
+        return self.stub.EraseSession(request, timeout=DEADLINE_S)
+
     def update(self, **fields: Any) -> Any:
         """Update labels and metadata and return the answer."""
         request = service_pb2.UpdateSessionRequest(session_id=self.session_id, **fields)

@@ -79,7 +79,7 @@ def test_random_bytes_are_never_a_fault_of_the_service(memory: Served, name: str
 
 
 def test_every_reason_has_a_code_here() -> None:
-    later = {"HAS_FORKS", "INTERNAL", "UNSPECIFIED"}
+    later = {"INTERNAL", "UNSPECIFIED"}
     names = {name.removeprefix("ERROR_REASON_") for name, _ in error_reason_pb2.ErrorReason.items()}
     assert names - later == CODES.keys()
 

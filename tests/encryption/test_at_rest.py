@@ -33,13 +33,14 @@ def backend(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def told(stub: object, secret: str = SECRET) -> Calls:
+def told(stub: object, secret: str = SECRET, salt: str = "") -> Calls:
     """Return a session that holds a secret wherever one can be said."""
     metadata = f'{{"note": "{secret}"}}'
     log = Calls.create(stub, metadata_json=metadata)
-    prompt = f"{secret}. " * 100
+    prompt = f"{secret}{salt}. " * 100
     log.append(user(secret), custom("kind", secret.encode(), "key"), header(system_prompt=prompt))
-    small, large = secret.encode(), sample(3 * INLINE_BYTES) + secret.encode() * 100
+    small = f"{secret}{salt}".encode()
+    large = sample(3 * INLINE_BYTES) + small * 100
     log.append(looking(put(stub, small).sha256, put(stub, large).sha256, name=secret))
     log.append(replacing(system(f"summary: {secret}"), 0, 0))
     log.update(metadata_json=metadata.replace("note", "noted"))

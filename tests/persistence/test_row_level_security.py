@@ -42,6 +42,7 @@ FILL = """
     INSERT INTO foldlog_keys VALUES ('{t}', '{t}', 'admin', '{{}}', '', 'secret', 1);
     INSERT INTO foldlog_quotas VALUES ('{t}');
     INSERT INTO foldlog_usage VALUES ('{t}', 1, 1);
+    INSERT INTO foldlog_erasures VALUES ('{t}', '{id}');
     INSERT INTO foldlog_session_keys VALUES ('{t}', '{id}', 'key', 'secret');
 """
 OURS, THEIRS = UUID(int=1), UUID(int=2)

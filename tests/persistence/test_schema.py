@@ -84,7 +84,9 @@ def test_an_empty_database_is_refused_with_the_command_to_run() -> None:
             "0002_objects",
             "0003_call_ledger",
             "0004_keys_and_quotas",
+            "0005_row_level_security",
             "0006_encryption",
+            "0007_erasures",
         ]
         assert pending(url) == steps
         assert migrate(url) == steps

@@ -11,6 +11,7 @@ from eventsourcing.application import Application
 from eventsourcing.persistence import InfrastructureFactory, JSONTranscoder, Mapper, Transcoder
 from eventsourcing.utils import Environment
 
+from foldlog import observability
 from foldlog.application.attachments import THREADS
 from foldlog.application.bodies import kept_bodies
 from foldlog.application.collecting import References
@@ -28,6 +29,7 @@ from foldlog.application.readers import Readers, Workers
 from foldlog.application.rows import KeptByRows, RowReader
 from foldlog.application.scope import WHOLE, Scope
 from foldlog.application.tenant import Shared, Tenant
+from foldlog.core.errors import FoldlogError
 from foldlog.persistence.factory import SessionFactory
 from foldlog.persistence.quotas import Quotas
 from foldlog.persistence.store import Store
@@ -35,6 +37,7 @@ from foldlog.settings import Settings
 
 TENANTS = 1_000  # whose calls are kept ready
 READER_WAIT_S = 5.0
+ERASURES = 1_000  # that a start goes on with
 
 
 class SessionApplication(Application[UUID]):
@@ -124,6 +127,17 @@ class SessionApplication(Application[UUID]):
     async def start(self) -> None:
         """Begin to follow the feed."""
         await self.feed.start()
+        self.lanes.in_background(self._resume_erasures())
+
+    async def _resume_erasures(self) -> None:
+        """Go on with the erasures that a crash interrupted."""
+        try:
+            await self.feed.settled()
+            pending = await self._readers.run(self.store.erasures.pending, ERASURES)
+            for each in pending:
+                await self.tenant(each.tenant).erasing.resume(each.session_id)
+        except FoldlogError as error:
+            observability.log("erasure.interrupted", level="warning", error=error)
 
     async def stop(self) -> None:
         """Let what is under way end, then close everything but the store."""

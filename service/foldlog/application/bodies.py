@@ -59,6 +59,10 @@ class Bodies:
         for ref in refs:
             self._held.forget(ref)
 
+    def forget_session(self, aggregate_id: UUID) -> None:
+        """Forget the messages of a session that was erased."""
+        self._held.forget_all(lambda ref: ref.aggregate_id == aggregate_id)
+
     def get(self, ref: RowRef) -> bytes | None:
         """Return a message if it is kept."""
         return self._held.get(ref)

@@ -40,6 +40,8 @@ def head_to(head: Session) -> pb.HeadState:
         epoch=head.epoch,
         last_epoch=head.last_epoch,
         deleted=head.is_deleted,
+        erasing=head.is_erasing,
+        erased=head.is_erased,
         runs=[pb.Run(version=r.version, seq=r.seq, count=r.count) for r in head.runs],
         requests=[
             pb.RecentRequest(
@@ -66,6 +68,7 @@ def head_from(state: pb.HeadState, aggregate_id: UUID, tenant: str) -> Session:
     if state.parent_session_id:
         head.parent = (state.parent_session_id, state.parent_at_seq)
     head.epoch, head.last_epoch, head.is_deleted = state.epoch, state.last_epoch, state.deleted
+    head.is_erasing, head.is_erased = state.erasing, state.erased
     head.runs = [Run(r.version, r.seq, r.count) for r in state.runs]
     head.requests = {
         r.request_key: Answered(r.version, r.row_count, r.digest) for r in state.requests

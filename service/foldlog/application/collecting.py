@@ -34,6 +34,7 @@ from foldlog.persistence.store import Store
 PAGE = 500
 PAGE_BYTES = 8 * 1024 * 1024
 ORPHAN_AFTER_S = 3_600.0
+UNDER_WAY_S = 60.0  # how long an append takes at most from asking for its attachments to its commit
 
 
 @dataclass(slots=True)
@@ -118,6 +119,28 @@ class Collecting:
             before_s = young_from_ns / 1e9 - ORPHAN_AFTER_S
             await run(self._objects.remove_unnamed, self._tenant, before_s)
         return found
+
+    def release(self, aggregate_id: UUID) -> tuple[list[Surveyed], int]:
+        """Let go of what an erased session's rows named. Blocking.
+
+        Returns what nothing else names, and how long writes that are under way are to be waited
+        for, which may have asked for it before: whoever asks for it now makes it young again.
+        """
+        wait_ns = int(min(self._grace_s, UNDER_WAY_S) * 1e9)
+        digests = self._table.drop_references(aggregate_id)
+        found: list[Surveyed] = []
+        for start in range(0, len(digests), PAGE):
+            part = digests[start : start + PAGE]
+            young_from_ns = time.time_ns() - wait_ns
+            free = self._table.unnamed(self._tenant, part, young_from_ns)
+            found += [each for each in free if not self._is_forked(each.sha256, young_from_ns)]
+            self._table.age(self._tenant, [each.sha256 for each in found])
+        return found, wait_ns
+
+    def remove(self, released: Sequence[Surveyed]) -> int:
+        """Delete what was released and is named by nothing still. Blocking."""
+        young_from_ns = time.time_ns() - int(min(self._grace_s, UNDER_WAY_S) * 1e9)
+        return sum(self._delete(each, young_from_ns) for each in released)
 
     def _judge(
         self, page: Sequence[Surveyed], young_from_ns: int, dry_run: bool, found: Collected

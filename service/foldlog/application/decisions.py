@@ -219,6 +219,43 @@ def delete(head: Session, call: Call, session_id: str) -> Decided:
     return Decided(head.next_seq, build(head, [spec], call.now_ns, call.request))
 
 
+def begin_erasure(head: Session, call: Call, session_id: str, reason: str) -> Decided:
+    """Say that a session is being erased; one that is, or was, stays so."""
+    if not head.exists:
+        raise SessionNotFoundError(session_id=session_id)
+    if head.is_erased or head.is_erasing:
+        return Decided(None)
+    fact = pb.Fact(erasure_begun=pb.ErasureBegunFact(reason=reason))
+    spec = _fact(Session.ErasureBegun, fact)
+    return Decided(None, build(head, [spec], call.now_ns, call.request))
+
+
+def withdraw_erasure(head: Session, call: Call) -> Decided:
+    """Say that a session is not erased after all."""
+    if not head.is_erasing:
+        return Decided(None)
+    fact = pb.Fact(erasure_withdrawn=pb.ErasureWithdrawnFact())
+    spec = _fact(Session.ErasureWithdrawn, fact)
+    return Decided(None, build(head, [spec], call.now_ns, call.request))
+
+
+def erase(head: Session, call: Call, session_id: str, reason: str) -> Decided:
+    """Say that a session is deleted and erased. The last row names it: no other one will."""
+    if not head.is_erasing:
+        return Decided(None)
+    fact = pb.Fact(erased=pb.ErasedFact(reason=reason))
+    specs = [_fact(Session.Erased, fact, Origin(session_id=session_id))]
+    if not head.is_deleted:
+        specs.insert(0, _fact(Session.Deleted, pb.Fact(deleted=pb.DeletedFact())))
+    return Decided(None, build(head, specs, call.now_ns, call.request))
+
+
+def require_unerased(head: Session, session_id: str) -> None:
+    """Raise SessionDeletedError if a session is erased, or is being: nothing may fork it."""
+    if head.is_erasing or head.is_erased:
+        raise SessionDeletedError(session_id=session_id)
+
+
 def open_writer(
     head: Session, call: Call, session_id: str, expected_epoch: int | None, owner: str
 ) -> Decided:

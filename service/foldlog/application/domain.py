@@ -25,6 +25,7 @@ MAX_RUNS = 256
 MAX_REQUESTS = 256
 MAX_DROPS = 256
 TOO_MANY_DROPS = (-1,)
+NO_KEY = b""
 NO_EPOCH = -1  # no request header was written yet; 0 is the time before any writer epoch
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -89,6 +90,8 @@ class Session(Aggregate):
     epoch: int
     last_epoch: int
     is_deleted: bool
+    is_erasing: bool
+    is_erased: bool
     runs: list[Run]
     requests: dict[bytes, Answered]
     turns: TurnState
@@ -128,6 +131,8 @@ class Session(Aggregate):
             aggregate.pass_row(self.originator_version, self.envelope)
             aggregate.next_seq = max(aggregate.next_seq, self.envelope.seq)
             stored = StoredFact.FromString(self.envelope.body)
+            if self.envelope.lineage and not self.envelope.body:
+                aggregate.segments = segments_from(self.envelope.lineage)
             aggregate.pass_fact(stored)
 
     class Created(Fact, Aggregate.Created):
@@ -170,6 +175,21 @@ class Session(Aggregate):
 
         TOPIC = "deleted"
 
+    class ErasureBegun(Fact):
+        """An erasure began: the session is forked no more."""
+
+        TOPIC = "erasure_begun"
+
+    class Erased(Fact):
+        """The session was erased. The row outlives its keys, so it is under none."""
+
+        TOPIC = "erased"
+
+    class ErasureWithdrawn(Fact):
+        """An erasure was given up."""
+
+        TOPIC = "erasure_withdrawn"
+
     @classmethod
     def blank(cls, aggregate_id: UUID, tenant: str = "default") -> Self:
         """Return the head of a session without rows."""
@@ -181,7 +201,7 @@ class Session(Aggregate):
         head.created_ns = head.updated_ns = 0
         head.parent, head.segments = None, ()
         head.epoch = head.last_epoch = 0
-        head.is_deleted = False
+        head.is_deleted = head.is_erasing = head.is_erased = False
         head.runs, head.requests = [], {}
         head.turns = TurnState()
         head.whole_from_seq, head.dropped_from_seq, head.drop_versions = 0, None, ()
@@ -251,6 +271,14 @@ class Session(Aggregate):
                 self._drop(fact.history_dropped)
             case "deleted":
                 self.is_deleted = True
+            case "erasure_begun":
+                self.is_erasing = True
+            case "erasure_withdrawn":
+                self.is_erasing = False
+            case "erased":
+                self.is_deleted = self.is_erased = True
+                self.is_erasing = False
+                self.labels, self.metadata_json, self.key = {}, "", b""
 
     def _drop(self, fact: HistoryDroppedFact) -> None:
         self.whole_from_seq = fact.whole_from_seq
@@ -286,6 +314,9 @@ TOPICS: dict[str, type[Session.Event]] = {
         Session.HistoryDropped,
         Session.Restored,
         Session.Deleted,
+        Session.ErasureBegun,
+        Session.Erased,
+        Session.ErasureWithdrawn,
     )
 }
 
@@ -367,7 +398,9 @@ def build(
             envelope.row_count = row_count or len(specs)
             request = None
         version = head.version + 1
-        seal(envelope, spec.body, head.key, head.chain, head.id, version, spec.kind.TOPIC)
+        # What outlives a session's keys is under none of them.
+        key = NO_KEY if spec.kind is Session.Erased else head.key
+        seal(envelope, spec.body, key, head.chain, head.id, version, spec.kind.TOPIC)
         events.append(domain_event(spec.kind, head.id, version, stamp, envelope))
         events[-1].mutate(head)
     return events

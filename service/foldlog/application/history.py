@@ -66,7 +66,11 @@ class History:
         head = Session.blank(aggregate_id, tenant)
         if checkpoint is not None:
             head, base = head_from(checkpoint.head, aggregate_id, tenant), checkpoint.fold
-        return Opened(head, base, self.follow(head))
+        opened = Opened(head, base, self.follow(head))
+        if head.exists and not head.key and not head.is_erased:
+            damage = "its first row has no body, and no fact says that it was erased"
+            raise EventCorruptError(session_id=str(aggregate_id), seq=-1, damage=damage)
+        return opened
 
     def follow(self, head: Session) -> list[Passed]:
         """Move a head past the rows stored after it, and return the events among them."""

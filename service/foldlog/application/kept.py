@@ -43,6 +43,11 @@ class Kept(Generic[K, V]):
         if value is not None:
             self._size -= self._size_of(value)
 
+    def forget_all(self, is_gone: Callable[[K], bool]) -> None:
+        """Forget the values of some keys. Costs a look at every key."""
+        for key in [key for key in self._held if is_gone(key)]:
+            self.forget(key)
+
 
 class SharedKept(Kept[K, V]):
     """The same for many threads."""

@@ -274,6 +274,11 @@ class Lane:
             else:
                 self.fold = None
 
+    def forget(self) -> None:
+        """Forget what was said in a session that is erased."""
+        self.fold = self._journal = self._opened = None
+        self.tail.clear()
+
     def wake(self) -> None:
         """Wake those who watch the session."""
         for watcher in self.watchers:

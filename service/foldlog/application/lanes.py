@@ -36,6 +36,7 @@ class LanePool:
         self._uses = 0
         self._size_bytes = 0
         self._background: set[asyncio.Task[None]] = set()
+        self._later: set[asyncio.Task[None]] = set()
 
     @contextmanager
     def pinned(self, id_: UUID, tenant: str) -> Iterator[Lane]:
@@ -103,8 +104,21 @@ class LanePool:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
+    def later(self, wait_s: float, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do something after a while, unless the process ends before."""
+
+        async def waiting() -> None:
+            await asyncio.sleep(wait_s)
+            self.in_background(work())
+
+        task = asyncio.get_running_loop().create_task(waiting())
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+
     async def close(self) -> None:
         """Wait for what runs in the background."""
+        for task in self._later:
+            task.cancel()
         while self._background:
             await asyncio.wait(self._background)
 

@@ -83,6 +83,7 @@ def merged(first: IndexChange, second: IndexChange) -> IndexChange:
         custom=first.custom + tuple(pair for pair in second.custom if pair not in first.custom),
         calls=first.calls + second.calls,
         deleted=first.deleted or second.deleted,
+        erasing=first.erasing or second.erasing,
         size_bytes=first.size_bytes + second.size_bytes,
     )
 
@@ -109,6 +110,10 @@ def change_of(aggregate_id: UUID, tenant: str, topic: str, envelope: Envelope) -
             return replace(change, labels=dict(fact.labels), metadata_json=fact.metadata_json)
         case "deleted":
             return replace(change, deleted=True)
+        case "erasure_begun":
+            return replace(change, erasing=True)
+        case "erased":
+            return replace(change, labels={}, metadata_json="")
     return change
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from eventsourcing.persistence import StoredEvent
 from google.protobuf.message import DecodeError
 
-from foldlog.application.domain import Segment, Session
+from foldlog.application.domain import NO_KEY, Segment, Session
 from foldlog.application.fold import Live, Passed, RowRef
 from foldlog.application.kept import SharedKept
 from foldlog.application.seal import commitment
@@ -19,7 +19,7 @@ from foldlog.core.digest import message_digest
 from foldlog.core.errors import EncryptionKeyMissingError, EventCorruptError
 from foldlog.core.event import SURFACE_TYPES, EventType, PositionRange
 from foldlog.core.message import Message
-from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
+from foldlog.internal.v1.storage_pb2 import Envelope, Origin, StoredFact
 from foldlog.persistence.rows import NO_TOPIC, row_id
 from foldlog.persistence.store import Store
 from foldlog.v1.event_pb2 import EventBody, RequestHeader
@@ -132,8 +132,19 @@ def header_of(row: Row, reader: RowReader) -> RequestHeader:
     return EventBody.FromString(reader.whole(row).envelope.body).request_header
 
 
+# In place of the key of a session that was erased: nothing is left to hold its bodies to.
+ERASED_KEY = b"erased"
+
+
+def is_erased_first(first: Envelope) -> bool:
+    """Tell whether a session's first row has lost its body, which is so once it is erased only."""
+    return first.dropped and not first.body and not first.encrypted_body
+
+
 def is_whole(envelope: Envelope, key: bytes) -> bool:
     """Return whether a body is the one that was committed to; a dropped message's may be gone."""
+    if key == ERASED_KEY:
+        return True
     if envelope.dropped and not envelope.body and envelope.type in SURFACE_TYPES:
         return True
     return commitment(key, envelope.body) == envelope.commitment
@@ -202,6 +213,10 @@ class RowReader:
             known = self.learn(rows[0])
         return known
 
+    def forget(self, aggregate_id: UUID) -> None:
+        """Forget the origin of a session that was erased."""
+        self._origins.forget(aggregate_id)
+
     def learn(self, first_row: StoredEvent) -> tuple[str, bytes]:
         """Remember the origin that a session's first row holds, and return it."""
         try:
@@ -209,6 +224,10 @@ class RowReader:
             if envelope.encrypted_body:
                 raise still_encrypted(envelope, str(first_row.originator_id))
             origin = StoredFact.FromString(envelope.body).origin
+            if is_erased_first(envelope):
+                origin = Origin(session_id=envelope.session_id, key=ERASED_KEY)
+            elif origin.key == ERASED_KEY:
+                raise DecodeError("it has no key")
         except DecodeError as error:
             raise EventCorruptError(
                 session_id=str(first_row.originator_id),
@@ -239,6 +258,12 @@ class RowReader:
             # What is lost may have been an event, and is never passed over.
             topic = Session.Event.TOPIC if is_lost else stored.topic
             return Row(ref, topic, Envelope(seq=max(near_seq, 0)), damage)
+        if stored.topic == Session.Erased.TOPIC:
+            key = NO_KEY
+        elif envelope.dropped and not envelope.body and envelope.type not in SURFACE_TYPES:
+            # Only an erasure takes these, and perhaps it came after the key was read.
+            self.forget(aggregate_id)
+            session_id, key = self.origin(aggregate_id)
         if is_whole(envelope, key):
             return Row(ref, stored.topic, envelope)
         damage = EventCorruptError(

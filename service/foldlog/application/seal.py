@@ -34,6 +34,7 @@ def unsealed(envelope: Envelope) -> Envelope:
     copy.ClearField("dropped")
     copy.ClearField("encrypted_body")
     copy.ClearField("lineage")
+    copy.ClearField("session_id")
     copy.ClearField("still_encrypted")
     return copy
 

@@ -12,6 +12,7 @@ from foldlog.application.checking import Checking
 from foldlog.application.collecting import Collecting, References
 from foldlog.application.committer import Committer
 from foldlog.application.domain import Session
+from foldlog.application.erasing import Erasing
 from foldlog.application.explaining import Explaining
 from foldlog.application.feed import Feed
 from foldlog.application.headers import HeaderCache, Headers, KeptHeaders
@@ -111,6 +112,17 @@ class Tenant:
         )
         self.collecting = Collecting(
             services, feed, shared.references, self.settings.object_grace_s, name
+        )
+        self.erasing = Erasing(
+            services,
+            lanes,
+            feed,
+            self._bodies,
+            self.writing,
+            self.collecting,
+            shared.references,
+            reader,
+            name,
         )
         self.transfer = Transfer(services, lanes, self.reading, self.writing, limits, name)
         self.recovery = Recovery(services, lanes, self.reading, self.writing, limits, name)

@@ -133,6 +133,11 @@ class Texts:
                 session_id="", seq=-1, damage=str(error), key_id=error.key_id
             ) from error
 
+    def forget(self, digests: Sequence[bytes]) -> None:
+        """Forget texts that were erased."""
+        for digest in digests:
+            self._kept.forget((self._tenant, digest))
+
     def put(self, content: bytes) -> None:
         """Store a text, if it is not stored yet."""
         self._objects.put_bytes(self._tenant, content)

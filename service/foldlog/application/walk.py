@@ -92,7 +92,7 @@ class Walk:
             self._note(seq, row.damage.damage)
         if row.is_legible:
             self._look_at_columns(stored, row, seq)
-            if not row.envelope.encrypted_body:
+            if row.envelope.body:
                 self._look_at_texts(row, seq)
             self._follow(row, seq)
             self._take_drops(row)
@@ -145,6 +145,8 @@ class Walk:
     def _take_drops(self, row: Row) -> None:
         if row.envelope.dropped:
             self._marked.append(row.envelope.seq)
+        if row.topic == Session.Erased.TOPIC and row.damage is None:
+            self._dropped.append((0, row.envelope.seq))
         if row.topic == Session.HistoryDropped.TOPIC and row.damage is None:
             fact = StoredFact.FromString(row.envelope.body).fact.history_dropped
             self._dropped += [(each.first, each.last) for each in fact.dropped]

@@ -26,7 +26,7 @@ from foldlog.application.scope import Scope
 from foldlog.application.seal import GENESIS
 from foldlog.application.trimming import Ground, ground_of
 from foldlog.core.canonical import check_free_json
-from foldlog.core.errors import HistoryDroppedError, PermissionDeniedError
+from foldlog.core.errors import HistoryDroppedError, PermissionDeniedError, SessionDeletedError
 from foldlog.core.validation import validate_labels, validate_request_id
 from foldlog.internal.v1.storage_pb2 import StoredFact
 from foldlog.settings import Limits
@@ -317,6 +317,7 @@ class Writing:
                 )
             head = (await parent.refresh()).copy()  # the parent goes on while we wait
             decisions.require_session(head, session_id)
+            decisions.require_unerased(head, session_id)
             seq = head.next_seq - 1 if at_seq is None else at_seq
             decisions.require_seq(head, seq, "at_seq")
             fold = await parent.fold_at(head, seq)
@@ -353,12 +354,15 @@ class Writing:
         return row.envelope.chain
 
     async def _require_whole(self, child_id: str, origins: Origins) -> None:
-        """Undo a fork whose parent said, while it was made, that what it reads is dropped.
+        """Undo a fork whose parent said meanwhile that what it reads is dropped, or erased.
 
         The parent's purge may not have seen the fork, so what is still there is no help.
         """
         async with self._lanes.use(self._tenant, origins.parent_session_id) as parent:
             head = await parent.refresh()
+            if head.is_erasing or head.is_erased:
+                await self.delete(child_id, "")
+                raise SessionDeletedError(session_id=origins.parent_session_id)
             if head.drop_versions == origins.drop_versions:
                 return
             try:

@@ -26,7 +26,7 @@ ADVICE: dict[type[FoldlogError], str] = {
     errors.EmptyRangeError: "See what is live: foldlog show SESSION.",
     errors.UnbalancedRangeError: "Widen the range so that calls and their results go together.",
     errors.OpenTurnError: "Choose a seq before that turn, or leave out --require-closed-turn.",
-    errors.HasForksError: "Include the forks.",
+    errors.HasForksError: "To erase them as well: --include-forks.",
     errors.RequestIdReusedError: "Choose another --request-id.",
     errors.SessionExistsError: "Choose another id, or use this session.",
     errors.SessionNotFoundError: "See which there are: foldlog sessions.",

@@ -198,6 +198,41 @@ def delete(
         typer.echo(f"deleted {printable(session)}")
 
 
+def erase(
+    session: SessionId,
+    include_forks: Annotated[
+        bool, typer.Option("--include-forks", help="Erase the forks that read it, too.")
+    ] = False,
+    reason: Annotated[
+        str, typer.Option("--reason", help="Why; kept for good and in clear.", show_default=False)
+    ] = "",
+    request_id: RequestId = None,
+    address: Address = "",
+    as_json: AsJson = False,
+) -> None:
+    """Destroy what was said in a session, for good. Its chain can still be verified."""
+    from foldlog.cli.terminal import print_json, printable
+
+    with connected(address) as client:
+        erased = client.session(session).erase(
+            include_forks=include_forks, reason=reason, request_id=request_id
+        )
+    if as_json:
+        counts = {
+            "attachment_count": erased.attachment_count,
+            "pending_attachment_count": erased.pending_attachment_count,
+        }
+        print_json({"erased_session_ids": erased.session_ids, **counts})
+        return
+    for each in erased.session_ids:
+        typer.echo(f"erased {printable(each)}")
+    if erased.attachment_count or erased.pending_attachment_count:
+        typer.echo(
+            f"{erased.attachment_count:,} attachments are gone, and"
+            f" {erased.pending_attachment_count:,} go within minutes"
+        )
+
+
 def _print_session(state: SessionInfo, as_json: bool) -> None:
     from foldlog.cli.documents import session_document
     from foldlog.cli.terminal import print_json, printable

@@ -37,6 +37,7 @@ class AsyncSession(SessionState):
     snapshot = awaiting(changing.snapshot)
     update = awaiting(changing.update)
     delete = awaiting(changing.delete)
+    erase = awaiting(changing.erase)
     open_writer = awaiting(changing.open_writer)
     close_writer = awaiting(changing.close_writer)
     info = awaiting(reading.info)

@@ -37,6 +37,7 @@ class Session(SessionState):
     snapshot = blocking(changing.snapshot)
     update = blocking(changing.update)
     delete = blocking(changing.delete)
+    erase = blocking(changing.erase)
     open_writer = blocking(changing.open_writer)
     close_writer = blocking(changing.close_writer)
     info = blocking(reading.info)

@@ -127,6 +127,19 @@ class Rewound:
 
 
 @dataclass(frozen=True, slots=True)
+class Erased:
+    """What an erasure destroyed: sessions, forks first, and attachments nothing else names.
+
+    Pending attachments go within minutes, once no write under way can name them.
+    """
+
+    next_seq: int
+    session_ids: tuple[str, ...]
+    attachment_count: int
+    pending_attachment_count: int
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryCut:
     """What a snapshot dropped; every state from whole_from_seq on can be read."""
 

@@ -35,6 +35,9 @@ class EncryptedCheckpoints(CheckpointRecorder):
             encrypted.append(replace(each, state=state.SerializeToString()))
         self._plain.insert_events(encrypted, **kwargs)
 
+    def delete(self, originator_id: UUID) -> None:
+        self._plain.delete(originator_id)
+
     def select_events(
         self,
         originator_id: UUID | str,

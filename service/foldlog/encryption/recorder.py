@@ -15,6 +15,7 @@ from uuid import UUID
 from eventsourcing.persistence import ApplicationRecorder, StoredEvent, Subscription
 from google.protobuf.message import DecodeError
 
+from foldlog.application.domain import Session
 from foldlog.encryption.session_ciphers import SessionCipher, SessionCiphers, framed
 from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
 from foldlog.persistence.errors import KeyDamagedError, MasterKeyMissingError
@@ -23,6 +24,8 @@ from foldlog.persistence.rows import SessionNotification, WholeRow, row_id, row_
 from foldlog.persistence.subscription import SessionSubscription
 
 BODY = framed("body")
+
+ERASED = Session.Erased.TOPIC
 
 R = TypeVar("R", bound=StoredEvent)
 
@@ -58,11 +61,13 @@ class EncryptedRecorder(SessionRecorder):
         self._plain.replace_states(originator_id, encrypted)
 
     def _ensured(self, rows: Sequence[StoredEvent]) -> dict[UUID, SessionCipher]:
-        return self._ciphers.ensure({row_id(row): row_tenant(row) for row in rows})
+        """Return the ciphers of sessions; the row that outlives a session's key needs none."""
+        wanted = (row for row in rows if row.topic != ERASED)
+        return self._ciphers.ensure({row_id(row): row_tenant(row) for row in wanted})
 
     def _encrypted(self, rows: Sequence[StoredEvent]) -> list[StoredEvent]:
         ciphers = self._ensured(rows)
-        return [_encrypted(row, ciphers[row_id(row)]) for row in rows]
+        return [_encrypted(row, ciphers.get(row_id(row))) for row in rows]
 
     # Out
 
@@ -162,6 +167,9 @@ class EncryptedRecorder(SessionRecorder):
     ) -> list[tuple[int, UUID, int]]:
         return self._plain.select_heads(tenant, after_id, stop, limit)
 
+    def let_go(self) -> None:
+        self._plain.let_go()
+
     def notify(self) -> None:
         self._plain.notify()
 
@@ -183,9 +191,9 @@ def _closed(row: StoredEvent) -> Envelope | None:
     return envelope if envelope.encrypted_body else None
 
 
-def _encrypted(row: StoredEvent, cipher: SessionCipher) -> StoredEvent:
+def _encrypted(row: StoredEvent, cipher: SessionCipher | None) -> StoredEvent:
     envelope = Envelope.FromString(row.state)
-    if not envelope.body:
+    if cipher is None or row.topic == ERASED or not envelope.body:
         return row
     return replace(row, state=encrypted_state(envelope, cipher, row.originator_version))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from secrets import token_bytes
 from uuid import UUID
 
@@ -112,11 +112,6 @@ class SessionCiphers:
         cipher = SessionCipher(row.tenant, row.aggregate_id, key)
         self._kept.keep(row.aggregate_id, cipher)
         return cipher
-
-    def forget(self, aggregate_ids: Sequence[UUID]) -> None:
-        """Forget ciphers whose keys are destroyed."""
-        for each in aggregate_ids:
-            self._kept.forget(each)
 
 
 def context_of(tenant: str, aggregate_id: UUID) -> bytes:

@@ -26,5 +26,6 @@ def _encrypted(plain: Store, masters: MasterKeys, kept: KeptCiphers) -> Store:
         checkpoints=EncryptedCheckpoints(plain.checkpoints, ciphers),
         index=EncryptedIndex(plain.index, ciphers),
         objects=plain.objects.encrypted(AttachmentCipher(masters)),
+        data_keys=plain.data_keys.telling(kept.forget),
         scoped=scoped and (lambda tenant: _encrypted(scoped(tenant), masters, kept)),
     )

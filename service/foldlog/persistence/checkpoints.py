@@ -19,6 +19,10 @@ class CheckpointRecorder(AggregateRecorder):
     def insert_events(self, stored_events: Sequence[StoredEvent], **kwargs: Any) -> None:
         """Write checkpoints; one whose version is stored already is ignored."""
 
+    @abstractmethod
+    def delete(self, originator_id: UUID) -> None:
+        """Delete a session's checkpoints."""
+
     def latest(self, originator_id: UUID, lte_version: int) -> StoredEvent | None:
         """Return the newest checkpoint that covers no row after this version."""
         found = self.select_events(originator_id, lte=lte_version, desc=True, limit=1)

@@ -27,9 +27,19 @@ class DataKeyTable:
     `key` returns an aggregate id as the database takes it.
     """
 
-    def __init__(self, statements: Statements, key: Callable[[UUID], object]) -> None:
+    def __init__(
+        self,
+        statements: Statements,
+        key: Callable[[UUID], object],
+        on_deleted: Callable[[UUID], None] = lambda _: None,
+    ) -> None:
         self._statements = statements
         self._key = key
+        self._on_deleted = on_deleted
+
+    def telling(self, on_deleted: Callable[[UUID], None]) -> DataKeyTable:
+        """Return the same table as one that tells of keys that it deletes."""
+        return DataKeyTable(self._statements, self._key, on_deleted)
 
     def _rows(self, query: Query) -> list[tuple[Any, ...]]:
         return self._statements.rows(query)
@@ -58,6 +68,12 @@ class DataKeyTable:
         )
         values = [v for row in rows for v in (row.tenant, self._key(row.aggregate_id), *row[2:])]
         return self._write((sql, values)) if rows else 0
+
+    def delete(self, aggregate_id: UUID) -> None:
+        """Destroy a session's key."""
+        sql = "DELETE FROM foldlog_session_keys WHERE aggregate_id = %s"
+        self._write((sql, [self._key(aggregate_id)]))
+        self._on_deleted(aggregate_id)
 
     def replace(self, old: DataKeyRow, new: DataKeyRow) -> bool:
         """Wrap a key anew, unless another was faster."""

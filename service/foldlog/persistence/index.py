@@ -56,7 +56,7 @@ class IndexChange:
 
     `custom` are the (kind, key) pairs of its custom events, with an empty key for one without keys;
     `calls` what bears on its dispatched tool calls, in the order of the log; `size_bytes` what its
-    new rows come to.
+    new rows come to. With `erasing` its erasure is under way from now on.
     A change to a session that the index does not have, without `created`, is ignored.
     """
 
@@ -70,6 +70,7 @@ class IndexChange:
     custom: tuple[tuple[str, str], ...] = ()
     calls: tuple[LoggedCall, ...] = ()
     deleted: bool = False
+    erasing: bool = False
     size_bytes: int = 0
 
 

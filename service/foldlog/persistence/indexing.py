@@ -20,7 +20,7 @@ LineageRow = tuple[UUID, UUID, int]
 
 @dataclass(slots=True)
 class Writes:
-    """Rows to write, in this order: sessions, updates, stripped, unlabelled, terms, lineage."""
+    """Rows to write, in this order: of sessions, their terms, their lineage, their erasures."""
 
     sessions: list[SessionRow] = field(default_factory=list)
     updates: list[UpdateRow] = field(default_factory=list)
@@ -28,6 +28,7 @@ class Writes:
     unlabelled: list[UUID] = field(default_factory=list)
     terms: list[TermRow] = field(default_factory=list)
     lineage: list[LineageRow] = field(default_factory=list)
+    erasing: list[tuple[str, UUID]] = field(default_factory=list)
 
 
 def writes(changes: Sequence[IndexChange]) -> Writes:
@@ -38,6 +39,8 @@ def writes(changes: Sequence[IndexChange]) -> Writes:
             out.sessions.append(_session(change, change.created))
             out.lineage.extend((change.aggregate_id, *each) for each in change.created.segments)
         out.updates.append(_update(change))
+        if change.erasing:
+            out.erasing.append((change.tenant, change.aggregate_id))
         if change.deleted:
             out.stripped.append(change.aggregate_id)
             continue

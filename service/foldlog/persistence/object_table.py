@@ -236,6 +236,39 @@ class ObjectTable(ABC):
         """Return the master keys that wrap any. Costs a look-up for each."""
         return distinct_values(self._rows, "foldlog_objects", "key_id")
 
+    def drop_references(self, aggregate_id: UUID) -> list[bytes]:
+        """Let a session's references count no more, and return what they name."""
+        key = self._key(aggregate_id)
+        drop = "UPDATE foldlog_object_references SET dropped = %s WHERE aggregate_id = %s"
+        self._write([(drop, [True, key])])
+        named = "SELECT DISTINCT sha256 FROM foldlog_object_references WHERE aggregate_id = %s"
+        return [bytes(digest) for (digest,) in self._rows((named, [key]))]
+
+    def unnamed(self, tenant: str, digests: Sequence[bytes], young_from_ns: int) -> list[Surveyed]:
+        """Return those of some attachments that no row names which counts."""
+        sql = (
+            "SELECT o.sha256, o.size_bytes, o.file FROM foldlog_objects o"
+            f" WHERE o.tenant = %s AND o.sha256 IN ({_marks(digests)}) AND NOT {IS_NAMED}"
+        )
+        rows = (
+            self._rows((sql, [tenant, *digests, young_from_ns, young_from_ns])) if digests else []
+        )
+        return [Surveyed(digest, size, file, False, False) for digest, size, file in rows]
+
+    def age(self, tenant: str, digests: Sequence[bytes]) -> None:
+        """Let attachments be old: whoever asks for one from now on makes it young again."""
+        sql = (
+            "UPDATE foldlog_objects SET touched_ns = 0"
+            f" WHERE tenant = %s AND sha256 IN ({_marks(digests)})"
+        )
+        if digests:
+            self._write([(sql, [tenant, *digests])])
+
+    def forget_references(self, aggregate_id: UUID) -> None:
+        """Forget the references of a session that is erased."""
+        sql = "DELETE FROM foldlog_object_references WHERE aggregate_id = %s"
+        self._write([(sql, [self._key(aggregate_id)])])
+
     def followed(self) -> int:
         """Return the notification id up to which references are noted."""
         sql = "SELECT notification_id FROM foldlog_tracking WHERE application_name = %s"

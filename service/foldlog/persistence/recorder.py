@@ -137,6 +137,10 @@ class SessionRecorder(ApplicationRecorder):
         """
 
     @abstractmethod
+    def let_go(self) -> None:
+        """Let nothing stay of states that were replaced, as far as this database can do it now."""
+
+    @abstractmethod
     def notify(self) -> None:
         """Hint to every process that rows were committed. Cheap and best effort."""
 

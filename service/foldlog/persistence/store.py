@@ -14,6 +14,7 @@ from typing import Literal
 
 from foldlog.persistence.checkpoints import CheckpointRecorder
 from foldlog.persistence.data_keys import DataKeyTable
+from foldlog.persistence.erasures import ErasureTable
 from foldlog.persistence.errors import SchemaError, postgres_extra
 from foldlog.persistence.index import SessionIndex
 from foldlog.persistence.keys import KeyTable
@@ -42,6 +43,7 @@ class Store:
     objects: ObjectStore
     keys: KeyTable
     data_keys: DataKeyTable
+    erasures: ErasureTable
     quotas: QuotaTable
     close: Callable[[], None]
     scoped: Callable[[str], Store] | None = None
@@ -133,6 +135,7 @@ def _open_sqlite(
         ObjectStore(SQLiteObjectTable(datastore), files, inline_bytes),
         KeyTable(statements),
         DataKeyTable(statements, attrgetter("bytes")),
+        ErasureTable(statements, attrgetter("bytes")),
         QuotaTable(statements),
         _closing(datastore.close, files.close, remove),
         is_shared=is_shared,
@@ -171,6 +174,7 @@ def _open_postgres(
             ObjectStore(PostgresObjectTable(datastore), files, inline_bytes),
             KeyTable(statements),
             DataKeyTable(statements, lambda each: each),
+            ErasureTable(statements, lambda each: each),
             QuotaTable(statements),
             close,
         )

@@ -14,6 +14,7 @@ NEEDED: Mapping[str, Role] = {
     "ListSessions": Role.READER,
     "UpdateSession": Role.WRITER,
     "DeleteSession": Role.ADMIN,
+    "EraseSession": Role.ADMIN,
     "OpenWriter": Role.WRITER,
     "CloseWriter": Role.WRITER,
     "AppendEvents": Role.WRITER,
@@ -52,7 +53,7 @@ NEEDED: Mapping[str, Role] = {
     "CollectAttachments": Role.ADMIN,
 }
 # What these do reaches sessions that a caller with labels does not see.
-OF_WHOLE_TENANT = frozenset({"CollectAttachments"})
+OF_WHOLE_TENANT = frozenset({"CollectAttachments", "EraseSession"})
 
 
 def is_audited(rpc: str) -> bool:

@@ -44,6 +44,7 @@ class Servicer:
             "ListSessions": Rpc(self.list_sessions, pb.ListSessionsRequest),
             "UpdateSession": Rpc(self.update_session, pb.UpdateSessionRequest),
             "DeleteSession": Rpc(self.delete_session, pb.DeleteSessionRequest),
+            "EraseSession": Rpc(self.erase_session, pb.EraseSessionRequest),
             "OpenWriter": Rpc(self.open_writer, pb.OpenWriterRequest),
             "CloseWriter": Rpc(self.close_writer, pb.CloseWriterRequest),
             "AppendEvents": Rpc(self.append_events, raw.RawAppendEventsRequest),
@@ -119,6 +120,18 @@ class Servicer:
         """Delete a session."""
         next_seq = await self._tenant.writing.delete(request.session_id, request.request_id)
         return pb.DeleteSessionResponse(next_seq=next_seq)
+
+    async def erase_session(self, request: pb.EraseSessionRequest) -> pb.EraseSessionResponse:
+        """Erase a session."""
+        erased = await self._tenant.erasing.erase(
+            request.session_id, request.request_id, request.include_forks, request.reason
+        )
+        return pb.EraseSessionResponse(
+            next_seq=erased.next_seq,
+            erased_session_ids=erased.session_ids,
+            erased_attachment_count=erased.attachment_count,
+            pending_attachment_count=erased.pending_count,
+        )
 
     async def open_writer(self, request: pb.OpenWriterRequest) -> pb.OpenWriterResponse:
         """Begin a writer epoch."""

@@ -996,6 +996,9 @@ class Fact(_message.Message):
     WRITER_CLOSED_FIELD_NUMBER: _builtins.int
     HISTORY_DROPPED_FIELD_NUMBER: _builtins.int
     DELETED_FIELD_NUMBER: _builtins.int
+    ERASURE_BEGUN_FIELD_NUMBER: _builtins.int
+    ERASED_FIELD_NUMBER: _builtins.int
+    ERASURE_WITHDRAWN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
         """When it happened."""
@@ -1028,6 +1031,18 @@ class Fact(_message.Message):
     def deleted(self) -> Global___DeletedFact:
         """The session was deleted."""
 
+    @_builtins.property
+    def erasure_begun(self) -> Global___ErasureBegunFact:
+        """An erasure of the session began: it is forked no more."""
+
+    @_builtins.property
+    def erased(self) -> Global___ErasedFact:
+        """The session was erased."""
+
+    @_builtins.property
+    def erasure_withdrawn(self) -> Global___ErasureWithdrawnFact:
+        """The erasure was given up, since forks read the session."""
+
     def __init__(
         self,
         *,
@@ -1039,12 +1054,15 @@ class Fact(_message.Message):
         writer_closed: Global___WriterClosedFact | None = ...,
         history_dropped: Global___HistoryDroppedFact | None = ...,
         deleted: Global___DeletedFact | None = ...,
+        erasure_begun: Global___ErasureBegunFact | None = ...,
+        erased: Global___ErasedFact | None = ...,
+        erasure_withdrawn: Global___ErasureWithdrawnFact | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "deleted", b"deleted", "forked", b"forked", "history_dropped", b"history_dropped", "kind", b"kind", "time", b"time", "updated", b"updated", "writer_closed", b"writer_closed", "writer_opened", b"writer_opened"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "deleted", b"deleted", "erased", b"erased", "erasure_begun", b"erasure_begun", "erasure_withdrawn", b"erasure_withdrawn", "forked", b"forked", "history_dropped", b"history_dropped", "kind", b"kind", "time", b"time", "updated", b"updated", "writer_closed", b"writer_closed", "writer_opened", b"writer_opened"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "deleted", b"deleted", "forked", b"forked", "history_dropped", b"history_dropped", "kind", b"kind", "time", b"time", "updated", b"updated", "writer_closed", b"writer_closed", "writer_opened", b"writer_opened"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created", b"created", "deleted", b"deleted", "erased", b"erased", "erasure_begun", b"erasure_begun", "erasure_withdrawn", b"erasure_withdrawn", "forked", b"forked", "history_dropped", b"history_dropped", "kind", b"kind", "time", b"time", "updated", b"updated", "writer_closed", b"writer_closed", "writer_opened", b"writer_opened"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["created", "forked", "updated", "writer_opened", "writer_closed", "history_dropped", "deleted"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["created", "forked", "updated", "writer_opened", "writer_closed", "history_dropped", "deleted", "erasure_begun", "erased", "erasure_withdrawn"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -1320,3 +1338,64 @@ class DeletedFact(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DeletedFact: _TypeAlias = DeletedFact  # noqa: Y015
+
+@_typing.final
+class ErasureBegunFact(_message.Message):
+    """An erasure of a session began."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REASON_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """Why, in the caller's words."""
+    def __init__(
+        self,
+        *,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ErasureBegunFact: _TypeAlias = ErasureBegunFact  # noqa: Y015
+
+@_typing.final
+class ErasedFact(_message.Message):
+    """A session was erased: what was said in it is gone. Its rows stay, without what they held."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REASON_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """Why, in the caller's words."""
+    def __init__(
+        self,
+        *,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ErasedFact: _TypeAlias = ErasedFact  # noqa: Y015
+
+@_typing.final
+class ErasureWithdrawnFact(_message.Message):
+    """An erasure was given up, since forks read the session's rows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ErasureWithdrawnFact: _TypeAlias = ErasureWithdrawnFact  # noqa: Y015

@@ -498,6 +498,76 @@ class DeleteSessionResponse(_message.Message):
 Global___DeleteSessionResponse: _TypeAlias = DeleteSessionResponse  # noqa: Y015
 
 @_typing.final
+class EraseSessionRequest(_message.Message):
+    """Asks to erase a session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    INCLUDE_FORKS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Required. The session."""
+    request_id: _builtins.str
+    """See the service."""
+    include_forks: _builtins.bool
+    """Erase the forks that read its rows as well, and theirs. Unset: HAS_FORKS if there are any."""
+    reason: _builtins.str
+    """Why, at most 256 bytes. Kept for good, and in clear."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+        include_forks: _builtins.bool = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["include_forks", b"include_forks", "reason", b"reason", "request_id", b"request_id", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EraseSessionRequest: _TypeAlias = EraseSessionRequest  # noqa: Y015
+
+@_typing.final
+class EraseSessionResponse(_message.Message):
+    """The session is erased."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NEXT_SEQ_FIELD_NUMBER: _builtins.int
+    ERASED_SESSION_IDS_FIELD_NUMBER: _builtins.int
+    ERASED_ATTACHMENT_COUNT_FIELD_NUMBER: _builtins.int
+    PENDING_ATTACHMENT_COUNT_FIELD_NUMBER: _builtins.int
+    next_seq: _builtins.int
+    """The seq the next event would have taken."""
+    erased_attachment_count: _builtins.int
+    """How many attachments are gone."""
+    pending_attachment_count: _builtins.int
+    """How many more go once writes that are under way can no longer name them."""
+    @_builtins.property
+    def erased_session_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The sessions that this call erased: forks before what they were forked from."""
+
+    def __init__(
+        self,
+        *,
+        next_seq: _builtins.int = ...,
+        erased_session_ids: _abc.Iterable[_builtins.str] | None = ...,
+        erased_attachment_count: _builtins.int = ...,
+        pending_attachment_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["erased_attachment_count", b"erased_attachment_count", "erased_session_ids", b"erased_session_ids", "next_seq", b"next_seq", "pending_attachment_count", b"pending_attachment_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EraseSessionResponse: _TypeAlias = EraseSessionResponse  # noqa: Y015
+
+@_typing.final
 class OpenWriterRequest(_message.Message):
     """Asks for a writer epoch."""
 

@@ -64,6 +64,11 @@ class SessionServiceStub(object):
                 request_serializer=foldlog_dot_v1_dot_service__pb2.DeleteSessionRequest.SerializeToString,
                 response_deserializer=foldlog_dot_v1_dot_service__pb2.DeleteSessionResponse.FromString,
                 _registered_method=True)
+        self.EraseSession = channel.unary_unary(
+                '/foldlog.v1.SessionService/EraseSession',
+                request_serializer=foldlog_dot_v1_dot_service__pb2.EraseSessionRequest.SerializeToString,
+                response_deserializer=foldlog_dot_v1_dot_service__pb2.EraseSessionResponse.FromString,
+                _registered_method=True)
         self.OpenWriter = channel.unary_unary(
                 '/foldlog.v1.SessionService/OpenWriter',
                 request_serializer=foldlog_dot_v1_dot_service__pb2.OpenWriterRequest.SerializeToString,
@@ -284,6 +289,16 @@ class SessionServiceServicer(object):
 
     def DeleteSession(self, request, context):
         """Hides a session for ever; forks keep what they read. Deleting it again is no error.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EraseSession(self, request, context):
+        """Erases a session, deleted or not: its data key, the bodies of its rows, labels, metadata, checkpoints, and
+        attachments that nothing else names. Numbers, types, times, ids and the chain stay, so that it can still be
+        verified. Whoever asks for it gets SESSION_DELETED. What a crash interrupts goes on when a server starts, or
+        when it is asked for again. Errors: HAS_FORKS with their ids, SESSION_NOT_FOUND.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -591,6 +606,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.DeleteSession,
                     request_deserializer=foldlog_dot_v1_dot_service__pb2.DeleteSessionRequest.FromString,
                     response_serializer=foldlog_dot_v1_dot_service__pb2.DeleteSessionResponse.SerializeToString,
+            ),
+            'EraseSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.EraseSession,
+                    request_deserializer=foldlog_dot_v1_dot_service__pb2.EraseSessionRequest.FromString,
+                    response_serializer=foldlog_dot_v1_dot_service__pb2.EraseSessionResponse.SerializeToString,
             ),
             'OpenWriter': grpc.unary_unary_rpc_method_handler(
                     servicer.OpenWriter,
@@ -913,6 +933,33 @@ class SessionService(object):
             '/foldlog.v1.SessionService/DeleteSession',
             foldlog_dot_v1_dot_service__pb2.DeleteSessionRequest.SerializeToString,
             foldlog_dot_v1_dot_service__pb2.DeleteSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EraseSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/foldlog.v1.SessionService/EraseSession',
+            foldlog_dot_v1_dot_service__pb2.EraseSessionRequest.SerializeToString,
+            foldlog_dot_v1_dot_service__pb2.EraseSessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

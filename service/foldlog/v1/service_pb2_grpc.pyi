@@ -48,6 +48,12 @@ class SessionServiceStub:
     """Changes labels and metadata. Needs no writer epoch."""
     DeleteSession: _grpc.UnaryUnaryMultiCallable[_service_pb2.DeleteSessionRequest, _service_pb2.DeleteSessionResponse]
     """Hides a session for ever; forks keep what they read. Deleting it again is no error."""
+    EraseSession: _grpc.UnaryUnaryMultiCallable[_service_pb2.EraseSessionRequest, _service_pb2.EraseSessionResponse]
+    """Erases a session, deleted or not: its data key, the bodies of its rows, labels, metadata, checkpoints, and
+    attachments that nothing else names. Numbers, types, times, ids and the chain stay, so that it can still be
+    verified. Whoever asks for it gets SESSION_DELETED. What a crash interrupts goes on when a server starts, or
+    when it is asked for again. Errors: HAS_FORKS with their ids, SESSION_NOT_FOUND.
+    """
     OpenWriter: _grpc.UnaryUnaryMultiCallable[_service_pb2.OpenWriterRequest, _service_pb2.OpenWriterResponse]
     """Starts a writer epoch: from then on writes of events need it. Errors: STALE_WRITER."""
     CloseWriter: _grpc.UnaryUnaryMultiCallable[_service_pb2.CloseWriterRequest, _service_pb2.CloseWriterResponse]
@@ -179,6 +185,12 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """Changes labels and metadata. Needs no writer epoch."""
     DeleteSession: _aio.UnaryUnaryMultiCallable[_service_pb2.DeleteSessionRequest, _service_pb2.DeleteSessionResponse]  # type: ignore[assignment]
     """Hides a session for ever; forks keep what they read. Deleting it again is no error."""
+    EraseSession: _aio.UnaryUnaryMultiCallable[_service_pb2.EraseSessionRequest, _service_pb2.EraseSessionResponse]  # type: ignore[assignment]
+    """Erases a session, deleted or not: its data key, the bodies of its rows, labels, metadata, checkpoints, and
+    attachments that nothing else names. Numbers, types, times, ids and the chain stay, so that it can still be
+    verified. Whoever asks for it gets SESSION_DELETED. What a crash interrupts goes on when a server starts, or
+    when it is asked for again. Errors: HAS_FORKS with their ids, SESSION_NOT_FOUND.
+    """
     OpenWriter: _aio.UnaryUnaryMultiCallable[_service_pb2.OpenWriterRequest, _service_pb2.OpenWriterResponse]  # type: ignore[assignment]
     """Starts a writer epoch: from then on writes of events need it. Errors: STALE_WRITER."""
     CloseWriter: _aio.UnaryUnaryMultiCallable[_service_pb2.CloseWriterRequest, _service_pb2.CloseWriterResponse]  # type: ignore[assignment]
@@ -337,6 +349,18 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.DeleteSessionResponse, _abc.Awaitable[_service_pb2.DeleteSessionResponse]]:
         """Hides a session for ever; forks keep what they read. Deleting it again is no error."""
+
+    @_abc_1.abstractmethod
+    def EraseSession(
+        self,
+        request: _service_pb2.EraseSessionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.EraseSessionResponse, _abc.Awaitable[_service_pb2.EraseSessionResponse]]:
+        """Erases a session, deleted or not: its data key, the bodies of its rows, labels, metadata, checkpoints, and
+        attachments that nothing else names. Numbers, types, times, ids and the chain stay, so that it can still be
+        verified. Whoever asks for it gets SESSION_DELETED. What a crash interrupts goes on when a server starts, or
+        when it is asked for again. Errors: HAS_FORKS with their ids, SESSION_NOT_FOUND.
+        """
 
     @_abc_1.abstractmethod
     def OpenWriter(

@@ -12,6 +12,7 @@ from foldlog.client.encoding import request, restored_to_proto, valid_session_id
 from foldlog.client.methods import (
     CLOSE_WRITER,
     DELETE_SESSION,
+    ERASE_SESSION,
     FORK_SESSION,
     OPEN_WRITER,
     RESTORE_EVENTS,
@@ -24,7 +25,7 @@ from foldlog.client.retries import unary, upload
 from foldlog.client.state import SendLimits, SessionState, new_request_id
 from foldlog.client.steps import Operation
 from foldlog.client.stored import Event
-from foldlog.client.values import HistoryCut, Restored, Rewound, SessionInfo
+from foldlog.client.values import Erased, HistoryCut, Restored, Rewound, SessionInfo
 from foldlog.internal.v1 import raw_pb2
 from foldlog.v1 import service_pb2 as pb
 
@@ -137,6 +138,34 @@ def delete(
         request_id=new_request_id(request_id),
     )
     yield from unary(session.client.attempts(timeout_s), DELETE_SESSION, asked)
+
+
+def erase(
+    session: SessionState,
+    *,
+    include_forks: bool = False,
+    reason: str = "",
+    request_id: str | None = None,
+    timeout_s: float | None = None,
+) -> Operation[Erased]:
+    """Destroy what was said in the session; its chain can still be verified. Twice is no error.
+
+    Raises HasForksError if forks read it, unless they are included. The reason is kept, in clear.
+    """
+    asked = request(
+        pb.EraseSessionRequest,
+        session_id=session.session_id,
+        request_id=new_request_id(request_id),
+        include_forks=include_forks,
+        reason=reason,
+    )
+    found = yield from unary(session.client.attempts(timeout_s), ERASE_SESSION, asked)
+    return Erased(
+        found.next_seq,
+        tuple(found.erased_session_ids),
+        found.erased_attachment_count,
+        found.pending_attachment_count,
+    )
 
 
 def open_writer(

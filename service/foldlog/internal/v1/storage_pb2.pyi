@@ -47,6 +47,7 @@ class Envelope(_message.Message):
     MADE_REQUEST_KEY_FIELD_NUMBER: _builtins.int
     ENCRYPTED_BODY_FIELD_NUMBER: _builtins.int
     LINEAGE_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
     STILL_ENCRYPTED_FIELD_NUMBER: _builtins.int
     seq: _builtins.int
     """For an event: its seq. For a fact: the next_seq at that point. Never falls from row to row."""
@@ -82,6 +83,8 @@ class Envelope(_message.Message):
     """The body, encrypted under the session's data key: a nonce of 12 bytes, then AES-256-GCM's
     ciphertext and tag. The body is then unset. No part of the chain.
     """
+    session_id: _builtins.str
+    """The session's id, on its first row where the body that says so is gone. No part of the chain."""
     @_builtins.property
     def replace(self) -> _event_pb2.AppliedReplace:
         """The replace, if it is one."""
@@ -141,11 +144,12 @@ class Envelope(_message.Message):
         made_request_key: _builtins.bytes = ...,
         encrypted_body: _builtins.bytes = ...,
         lineage: _abc.Iterable[Global___Segment] | None = ...,
+        session_id: _builtins.str = ...,
         still_encrypted: Global___StillEncrypted | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["header_texts", b"header_texts", "replace", b"replace", "request_mark", b"request_mark", "still_encrypted", b"still_encrypted", "turns", b"turns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chain", b"chain", "commitment", b"commitment", "dropped", b"dropped", "encrypted_body", b"encrypted_body", "header_texts", b"header_texts", "lineage", b"lineage", "made_request_key", b"made_request_key", "noted_request_id", b"noted_request_id", "orphaned_result_ids", b"orphaned_result_ids", "replace", b"replace", "request_digest", b"request_digest", "request_id", b"request_id", "request_mark", b"request_mark", "row_count", b"row_count", "seq", b"seq", "still_encrypted", b"still_encrypted", "time_ns", b"time_ns", "time_s", b"time_s", "turns", b"turns", "type", b"type", "unanswered_call_ids", b"unanswered_call_ids", "written_ns", b"written_ns"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "chain", b"chain", "commitment", b"commitment", "dropped", b"dropped", "encrypted_body", b"encrypted_body", "header_texts", b"header_texts", "lineage", b"lineage", "made_request_key", b"made_request_key", "noted_request_id", b"noted_request_id", "orphaned_result_ids", b"orphaned_result_ids", "replace", b"replace", "request_digest", b"request_digest", "request_id", b"request_id", "request_mark", b"request_mark", "row_count", b"row_count", "seq", b"seq", "session_id", b"session_id", "still_encrypted", b"still_encrypted", "time_ns", b"time_ns", "time_s", b"time_s", "turns", b"turns", "type", b"type", "unanswered_call_ids", b"unanswered_call_ids", "written_ns", b"written_ns"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -525,6 +529,8 @@ class HeadState(_message.Message):
     HEADER_EPOCH_FIELD_NUMBER: _builtins.int
     DROPPED_FROM_SEQ_FIELD_NUMBER: _builtins.int
     DROP_VERSIONS_FIELD_NUMBER: _builtins.int
+    ERASING_FIELD_NUMBER: _builtins.int
+    ERASED_FIELD_NUMBER: _builtins.int
     version: _builtins.int
     """The version it stands at."""
     next_seq: _builtins.int
@@ -553,6 +559,10 @@ class HeadState(_message.Message):
     """The writer epoch in force when the latest request header was written; -1 for none yet."""
     dropped_from_seq: _builtins.int
     """The lowest seq that was dropped. Unset if none was."""
+    erasing: _builtins.bool
+    """It is being erased."""
+    erased: _builtins.bool
+    """It is erased."""
     @_builtins.property
     def origin(self) -> Global___Origin:
         """What the first row says."""
@@ -600,10 +610,12 @@ class HeadState(_message.Message):
         header_epoch: _builtins.int = ...,
         dropped_from_seq: _builtins.int | None = ...,
         drop_versions: _abc.Iterable[_builtins.int] | None = ...,
+        erasing: _builtins.bool = ...,
+        erased: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq", "dropped_from_seq", b"dropped_from_seq", "origin", b"origin", "turns", b"turns"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq", "chain", b"chain", "created_ns", b"created_ns", "deleted", b"deleted", "drop_versions", b"drop_versions", "dropped_from_seq", b"dropped_from_seq", "epoch", b"epoch", "header_epoch", b"header_epoch", "labels", b"labels", "last_epoch", b"last_epoch", "metadata_json", b"metadata_json", "next_seq", b"next_seq", "origin", b"origin", "parent_at_seq", b"parent_at_seq", "parent_session_id", b"parent_session_id", "requests", b"requests", "runs", b"runs", "turns", b"turns", "updated_ns", b"updated_ns", "version", b"version", "whole_from_seq", b"whole_from_seq"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq", "chain", b"chain", "created_ns", b"created_ns", "deleted", b"deleted", "drop_versions", b"drop_versions", "dropped_from_seq", b"dropped_from_seq", "epoch", b"epoch", "erased", b"erased", "erasing", b"erasing", "header_epoch", b"header_epoch", "labels", b"labels", "last_epoch", b"last_epoch", "metadata_json", b"metadata_json", "next_seq", b"next_seq", "origin", b"origin", "parent_at_seq", b"parent_at_seq", "parent_session_id", b"parent_session_id", "requests", b"requests", "runs", b"runs", "turns", b"turns", "updated_ns", b"updated_ns", "version", b"version", "whole_from_seq", b"whole_from_seq"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__dropped_from_seq: _TypeAlias = _typing.Literal["dropped_from_seq"]  # noqa: Y015
     _WhichOneofArgType__dropped_from_seq: _TypeAlias = _typing.Literal["_dropped_from_seq", b"_dropped_from_seq"]  # noqa: Y015

@@ -16,6 +16,7 @@ from foldlog.persistence.reading import EventReader
 from foldlog.persistence.rows import row_tenant
 
 # With RETURNING, since without it Citus reports a duplicate as an internal error.
+DELETE = "DELETE FROM foldlog_checkpoints WHERE originator_id = %s"
 INSERT = """
     INSERT INTO foldlog_checkpoints (tenant, originator_id, originator_version, topic, state)
     VALUES (%s, %s, %s, %s, %s){on_conflict} RETURNING originator_version
@@ -38,6 +39,10 @@ class PostgresCheckpointRecorder(EventReader, CheckpointRecorder, PostgresAggreg
             for e in stored_events:
                 row = [row_tenant(e), e.originator_id, e.originator_version, e.topic, e.state]
                 connection.execute(sql, row)
+
+    def delete(self, originator_id: UUID) -> None:
+        with self.datastore.writing() as connection:
+            connection.execute(DELETE, [originator_id])
 
     def _rows(self, query: queries.Query) -> list[tuple[Any, ...]]:
         return self.datastore.rows(query)

@@ -63,6 +63,10 @@ INSERT_LINEAGE = """
     FROM unnest(%s::uuid[], %s::uuid[], %s::bigint[]) AS n (id, ancestor, to_version)
     ON CONFLICT DO NOTHING
 """
+INSERT_ERASURES = """
+    INSERT INTO foldlog_erasures (tenant, aggregate_id)
+    SELECT * FROM unnest(%s::text[], %s::uuid[]) ON CONFLICT DO NOTHING
+"""
 FIND = f"SELECT {COLUMNS} FROM foldlog_sessions s WHERE s.aggregate_id = %s AND NOT s.deleted"
 FORKS = """
     SELECT l.aggregate_id, s.session_id, l.to_version FROM foldlog_lineage l
@@ -138,6 +142,7 @@ def _statements(rows: Writes) -> Iterator[tuple[str, list[list[object]]]]:
         (DELETE_LABELS, [(key,) for key in rows.unlabelled]),
         (INSERT_TERMS, rows.terms),
         (INSERT_LINEAGE, rows.lineage),
+        (INSERT_ERASURES, rows.erasing),
     ):
         if values:
             yield sql, [list(column) for column in zip(*values, strict=True)]

@@ -117,6 +117,9 @@ class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRe
                 if connection.execute(UPDATE, [*new, originator_id]).rowcount != len(part):
                     raise IntegrityError(f"a row of {originator_id} to replace is missing")
 
+    def let_go(self) -> None:
+        """Do nothing: VACUUM, which runs by itself, makes room of dead rows."""
+
     def notify(self) -> None:
         self.datastore.hints.notify()
 

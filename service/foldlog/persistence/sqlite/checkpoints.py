@@ -19,6 +19,7 @@ INSERT = (
     "INSERT INTO foldlog_checkpoints (tenant, originator_id, originator_version, topic, state)"
     " VALUES (?,?,?,?,?)"
 )
+DELETE = "DELETE FROM foldlog_checkpoints WHERE originator_id = ?"
 
 
 class SQLiteCheckpointRecorder(EventReader, CheckpointRecorder, SQLiteAggregateRecorder):
@@ -40,6 +41,10 @@ class SQLiteCheckpointRecorder(EventReader, CheckpointRecorder, SQLiteAggregateR
         ]
         with self.datastore.writer() as connection:
             connection.executemany(INSERT + self.on_conflict, parameters)
+
+    def delete(self, originator_id: UUID) -> None:
+        with self.datastore.writer() as connection:
+            connection.execute(DELETE, (originator_id.bytes,))
 
     def _rows(self, query: queries.Query) -> list[tuple[Any, ...]]:
         return self.datastore.rows(*query)

@@ -141,6 +141,12 @@ class SQLiteConnections(SQLiteDatastore):
         with self.writer() if commit else self._reader() as connection, translation():
             yield SQLiteCursor(connection.cursor())
 
+    def empty_log(self) -> None:
+        """Move what the write-ahead log holds into the file, and empty it unless somebody reads."""
+        with translation(), self._lock:
+            self._check_open()
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
     def close(self) -> None:
         """Close the connections, the writer last, so that it tidies the write-ahead log."""
         self._closed = True
@@ -191,6 +197,7 @@ def prepare(connection: sqlite3.Connection) -> None:
         "checkpoint_fullfsync = ON",
         "journal_size_limit = 67108864",
         "cache_size = -16384",
+        "secure_delete = ON",  # what is deleted or replaced is overwritten
     ):
         connection.execute(f"PRAGMA {setting}").fetchall()
 

@@ -48,6 +48,9 @@ INSERT_LINEAGE = (
     "INSERT INTO foldlog_lineage (aggregate_id, ancestor_id, to_version) VALUES (?,?,?)"
     " ON CONFLICT DO NOTHING"
 )
+INSERT_ERASURE = (
+    "INSERT INTO foldlog_erasures (tenant, aggregate_id) VALUES (?,?) ON CONFLICT DO NOTHING"
+)
 FIND = f"SELECT {COLUMNS} FROM foldlog_sessions s WHERE s.aggregate_id = %s AND NOT s.deleted"
 FORKS = (
     "SELECT l.aggregate_id, s.session_id, l.to_version FROM foldlog_lineage l"
@@ -124,6 +127,7 @@ def _statements(rows: Writes) -> Iterator[tuple[str, Sequence[Sequence[object]]]
     yield DELETE_LABELS, [(_key(key),) for key in rows.unlabelled]
     yield INSERT_TERM, [(*rest, _key(key)) for *rest, key in rows.terms]
     yield INSERT_LINEAGE, [(_key(key), _key(of), to) for key, of, to in rows.lineage]
+    yield INSERT_ERASURE, [(tenant, _key(key)) for tenant, key in rows.erasing]
 
 
 def _key(aggregate_id: UUID) -> bytes:

@@ -151,6 +151,9 @@ class SQLiteSessionRecorder(  # type: ignore[misc]
         except StoreDamagedError:
             return damage.places(self._rows, after_id, None, limit)
 
+    def let_go(self) -> None:
+        self.datastore.empty_log()
+
     def notify(self) -> None:
         self._hints.give()
 
