@@ -117,3 +117,28 @@ def test_what_makes_no_key_is_said_in_a_line(
     assert result.exit_code == 2
     assert said in result.stderr
     assert not (tmp_path / "new.db").exists()
+
+
+def test_the_audit_log_shows_labels_as_they_are_given_and_tells_others_whose_it_is(
+    served: Served, tmp_path: Path
+) -> None:
+    url, shell = served.database_url, Shell(served.address)
+    tenant = fresh_id()
+    admin = made(shell, url, "--role", "admin", "--tenant", tenant)
+    made(shell, url, "--role", "reader", "--tenant", tenant, "--label", "b=2", "--label", "a=1")
+    file = tmp_path / "key"
+    file.write_text(admin)
+    shown = shell.run("--api-key-file", str(file), "audit", COLUMNS="250").stdout
+    first, second = (line.rstrip() for line in shown.splitlines()[1:])
+    assert first.endswith("role=admin")
+    assert second.endswith("role=reader labels=a=1,b=2")
+
+    file.write_text(made(shell, url, "--role", "writer", "--tenant", tenant))
+    result = shell.run("--api-key-file", str(file), "audit")
+    assert "it takes the key of an admin" in result.stderr
+
+
+def test_a_usage_error_ends_before_it_says_where_help_is() -> None:
+    result = Shell("127.0.0.1:1").run("keys", "create", "--role", "reader", "--label", "red")
+    assert result.exit_code == 2
+    assert "not 'red'. See: " in result.stderr

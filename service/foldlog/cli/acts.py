@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 AUDIT_SESSION = "foldlog:audit"
 KIND = "foldlog.audit"
 UNKNOWN = "not known"
+NONE = "no acts that this key may see: it takes the key of an admin, without labels"
 
 
 def audit(
@@ -83,10 +84,19 @@ def _print_table(acts: Iterable[dict[str, Any]]) -> None:
         table.add_column(name, overflow="fold")
     for act in acts:
         time = datetime.fromtimestamp(act["time_ns"] // 1_000_000_000, UTC)
-        on = " ".join(f"{name}={value}" for name, value in act["on"].items())
-        shown = f"{time:%Y-%m-%d %H:%M:%S}"
-        table.add_row(*map(printable, (shown, act["by"], act["act"], act["outcome"], on)))
+        on = " ".join(
+            f"{name}={_shown(value)}" for name, value in act["on"].items() if value not in ("", {})
+        )
+        began = f"{time:%Y-%m-%d %H:%M:%S}"
+        table.add_row(*map(printable, (began, act["by"], act["act"], act["outcome"], on)))
     if table.row_count:
         put(table)
     else:
-        typer.echo("no acts", err=True)
+        typer.echo(NONE, err=True)
+
+
+def _shown(value: object) -> object:
+    """Return labels as people give them, and all else as it is."""
+    if not isinstance(value, dict):
+        return value
+    return ",".join(f"{key}={each}" for key, each in sorted(value.items()))

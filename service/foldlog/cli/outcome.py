@@ -43,7 +43,7 @@ ADVICE: dict[type[FoldlogError], str] = {
     errors.SigningKeyMissingError: "Make one: foldlog signing-key FILE; then serve with it.",
     errors.InternalError: "Look for the id in the server's log.",
     errors.UnauthenticatedError: "Give a key: FOLDLOG_API_KEY, or foldlog --api-key-file FILE ...",
-    errors.PermissionDeniedError: "Use a key that may: foldlog keys create.",
+    errors.PermissionDeniedError: "See what a key may: foldlog keys list.",
     errors.QuotaExceededError: "Make room, or raise it: foldlog quotas set.",
     errors.ShuttingDownError: "Try again once the server is back.",
 }
@@ -110,7 +110,7 @@ def _let_output_go() -> None:
 
 def _usage(error: typer.BadParameter) -> str:
     path = error.ctx.command_path if error.ctx else "foldlog"
-    return f"{error.format_message()} See: {path} --help"
+    return f"{error.format_message().rstrip('.')}. See: {path} --help"
 
 
 def outcome_of(error: FoldlogError) -> Outcome:
