@@ -6,13 +6,13 @@ Ed25519 by `cryptography`, which the extra foldlog[crypto] brings.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
 from foldlog.core.anchor import Anchor
+from foldlog.private_file import require_private
 
 try:
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
@@ -28,7 +28,6 @@ except ImportError as error:
 
 MOST_BYTES = 64 * 1024
 END = b"-----END PUBLIC KEY-----"
-TOO_OPEN = stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 
 
 class SigningKeyError(ValueError):
@@ -54,8 +53,7 @@ class SigningKey:
 
         Raises SigningKeyError.
         """
-        if _mode(path) & TOO_OPEN:
-            raise SigningKeyError(f"others can read or write {path}: chmod 600 {path}")
+        _require_private(path)
         try:
             key = serialization.load_pem_private_key(_read(path), None)
         except (ValueError, TypeError, UnsupportedAlgorithm):
@@ -133,11 +131,13 @@ def _public_keys(path: Path) -> list[bytes]:
     return found
 
 
-def _mode(path: Path) -> int:
+def _require_private(path: Path) -> None:
     try:
-        return path.stat().st_mode
+        require_private(path)
     except OSError as error:
         raise SigningKeyError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise SigningKeyError(str(error)) from None
 
 
 def _read(path: Path) -> bytes:

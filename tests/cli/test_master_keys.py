@@ -38,10 +38,15 @@ def test_a_new_master_key_is_a_line_of_a_file(tmp_path: Path) -> None:
     assert lines[1].startswith("mine:")
     file = tmp_path / "keys"
     file.write_text("".join(lines))
+    file.chmod(0o600)
     url = f"sqlite:///{tmp_path / 'foldlog.db'}"
     arguments = ("--database-url", url, "--master-key-file", str(file))
     assert shell.ok("master-key", "list", *arguments) == ""
     assert "wrapped 0 keys" in shell.ok("master-key", "rotate", *arguments)
+    file.chmod(0o644)
+    refused = shell.run("master-key", "list", *arguments)
+    assert refused.exit_code == 2
+    assert f"chmod 600 {file}" in refused.output.replace("\n", "")
 
 
 @pytest.mark.parametrize("backend", ["sqlite-file", "postgres"])

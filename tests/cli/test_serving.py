@@ -207,7 +207,7 @@ def test_plaintext_is_not_for_other_machines(flag: str, tmp_path: Path) -> None:
     done = foldlog("serve", "--listen", "127.0.0.1:0", flag, "0.0.0.0:0", cwd=tmp_path)
     assert done.returncode == 2
     assert "0.0.0.0:0 is reached from other machines, in plaintext" in done.stderr
-    assert "allow_plaintext" in done.stderr
+    assert "--allow-plaintext" in done.stderr
     assert not (tmp_path / "foldlog.db").exists()
 
 

@@ -148,7 +148,7 @@ def test_a_broken_new_certificate_leaves_the_old_one(ca_file: str, tmp_path: Pat
     [
         (("--tls-certificate-file", "missing.pem"), "missing.pem"),
         (("--tls-certificate-file", "other.pem"), "other.pem"),
-        (("--tls-client-ca-file", "ca.pem"), "needs tls_certificate_file"),
+        (("--tls-client-ca-file", "ca.pem"), "needs --tls-certificate-file"),
     ],
 )
 def test_files_that_cannot_be_used_are_named(

@@ -44,6 +44,18 @@ def test_it_tells_a_tenants_rows_once_and_nobody_elses(
     assert told(recorder, "c", limit, max_bytes) == []
 
 
+def test_a_tenants_rows_after_a_place_are_counted_as_far_as_they_matter(
+    recorder: SessionRecorder,
+) -> None:
+    for number in range(1, 31):
+        add(recorder, "ab"[number % 3 == 0], number)
+    (first, *_), _ = recorder.select_tenant_notifications("b", 0, 1, 10**6)
+    assert recorder.count_tenant_rows("b", 0, 100) == 10
+    assert recorder.count_tenant_rows("b", first.id, 100) == 9
+    assert recorder.count_tenant_rows("b", 0, 4) == 4
+    assert recorder.count_tenant_rows("c", 0, 4) == 0
+
+
 def test_it_goes_past_more_rows_of_others_than_are_looked_at_once(
     recorder: SessionRecorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -191,6 +191,16 @@ class Feed:
             self._moved.notify_all()
         return True
 
+    @property
+    def place(self) -> int:
+        """The place of the newest row that was seen."""
+        return self._seen
+
+    async def count(self, tenant: str, after_id: int, most: int) -> int:
+        """Return how many rows of a tenant come after a place, up to as many as matter."""
+        counting = self._store.recorder.count_tenant_rows
+        return await self._threads.run(counting, tenant, after_id, most)
+
     async def watch(
         self, after_id: int, tenant: str
     ) -> AsyncIterator[Sequence[Notification] | None]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from foldlog import observability
 from foldlog.persistence.errors import MasterKeyMissingError, crypto_extra
 from foldlog.persistence.store import Store
+from foldlog.private_file import require_private
 from foldlog.settings import Settings
 
 if TYPE_CHECKING:
@@ -56,8 +57,9 @@ def master_keys_of(settings: Settings) -> MasterKeys | None:
 
 def _read(path: Path) -> str:
     try:
+        require_private(path)
         return path.read_text(encoding="ascii")
-    except (OSError, ValueError) as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"the file of master keys cannot be read: {error}") from None
 
 

@@ -125,6 +125,16 @@ class FeedReader(EventReader):
             return [], reached
         return [self._notification(*row) for row in self._rows(queries.placed(wanted))], reached
 
+    def count_tenant_rows(self, tenant: str, after_id: int, most: int) -> int:
+        count, stop = 0, self._feed_stop(None)
+        while count < most:
+            scanned = self._rows(queries.places(after_id, stop, PLACES_AT_ONCE))
+            if not scanned:
+                break
+            count += sum(whose == tenant for _, whose, _ in scanned)
+            after_id = scanned[-1][0]
+        return min(count, most)
+
     def select_changes(self, after_id: int, limit: int) -> list[tuple[int, UUID, int]]:
         query = queries.changes(after_id, self._feed_stop(None), limit)
         return [(place, self._id(key), version) for place, key, version in self._rows(query)]

@@ -123,6 +123,10 @@ class SessionRecorder(ApplicationRecorder):
         """
 
     @abstractmethod
+    def count_tenant_rows(self, tenant: str, after_id: int, most: int) -> int:
+        """Return how many rows of a tenant come after a place in the feed, or `most` if more do."""
+
+    @abstractmethod
     def select_changes(self, after_id: int, limit: int) -> list[tuple[int, UUID, int]]:
         """Return (notification id, originator id, version) of the feed's rows after an id."""
 

@@ -28,7 +28,7 @@ def require_tls_beyond_loopback(settings: Settings) -> None:
         if not settings.allow_plaintext:
             raise PlaintextError(
                 f"{name} {address} is reached from other machines, in plaintext: set"
-                " tls_certificate_file, listen on 127.0.0.1, or say allow_plaintext"
+                " --tls-certificate-file, listen on 127.0.0.1, or say --allow-plaintext"
             )
         observability.log("server.plaintext", level="warning", setting=name, address=address)
 
@@ -40,7 +40,7 @@ def server_credentials(settings: Settings) -> grpc.ServerCredentials | None:
     """
     if not settings.tls_certificate_file:
         if settings.tls_key_file or settings.tls_client_ca_file:
-            raise CertificateError("a TLS key or client CA needs tls_certificate_file as well")
+            raise CertificateError("a TLS key or client CA needs --tls-certificate-file as well")
         return None
     return Certificates(
         Path(settings.tls_certificate_file),
@@ -100,7 +100,7 @@ class Certificates:
             chain, key = self._certificate.read_bytes(), self._key.read_bytes()
             roots = self._client_ca.read_bytes() if self._client_ca else None
         except (OSError, ssl.SSLError) as error:
-            names = " and ".join(map(str, self._files()))
+            names = " and ".join(dict.fromkeys(map(str, self._files())))
             raise CertificateError(f"{names} cannot be used for TLS: {error}") from error
         return grpc.ssl_server_certificate_configuration([(key, chain)], roots)
 
