@@ -159,6 +159,9 @@ class EncryptedRecorder(SessionRecorder):
     def max_notification_id(self) -> int | None:
         return self._plain.max_notification_id()
 
+    def count_tenant_rows(self, tenant: str, after_id: int, most: int) -> int:
+        return self._plain.count_tenant_rows(tenant, after_id, most)
+
     def select_changes(self, after_id: int, limit: int) -> list[tuple[int, UUID, int]]:
         return self._plain.select_changes(after_id, limit)
 
