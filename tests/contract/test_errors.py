@@ -64,6 +64,8 @@ def test_bytes_that_do_not_decode_are_an_invalid_argument(
         assert name in ANSWERED_WHEN_EMPTY
         return
     told = refusal_of(error)
+    if (name, told.reason) == ("GetSigningKey", "SIGNING_KEY_MISSING"):
+        return  # its request has no field, so what decodes at all is empty
     assert told.code == grpc.StatusCode.INVALID_ARGUMENT, (name, told)
     assert told.reason == "INVALID_FIELD"
 
