@@ -88,7 +88,7 @@ def test_nobody_writes_to_it(guarded: Served) -> None:
             with refused("PERMISSION_DENIED", needs="the service itself"):
                 make()
         Calls.create(stub).delete()
-    asked = {"SnapshotSession", "DeleteSession"}
+    asked = {"SnapshotSession", "DeleteSession", "EraseSession"}
     assert {(act, end) for act, phase, end in in_short(acts(stub)) if phase == "ended"} == {
         *((act, "PERMISSION_DENIED") for act in asked),
         ("DeleteSession", "ok"),

@@ -105,7 +105,7 @@ def cut_and_written_on(attacker: Attacker, session: str) -> None:
     ("edit", "departure"),
     [
         (cut, "and has 5 now: its end was cut off, or the store rolled back"),
-        (gone, "and it is not there"),
+        (gone, "and has 0 now: its end was cut off, or the store rolled back"),
         (written_anew, "the log was written anew"),
         (cut_and_written_on, "the log was written anew"),
     ],

@@ -115,7 +115,7 @@ EDITS: dict[str, tuple[Edit, tuple[int | None, str]]] = {
     "time": (time, (2, CHAIN)),
     "body taken": (emptied, (2, "it is marked as dropped, and no fact says so")),
     "marked as dropped": (marked, (2, "it is marked as dropped, and no fact says so")),
-    "body of a fact taken": (emptied_fact, (None, COMMITMENT)),
+    "body of a fact taken": (emptied_fact, (0, "it is marked as dropped, and no fact says so")),
 }
 
 
