@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from tests.postgres import as_account, free_port
+from tests.cluster import as_account, free_port
 
 START_TIMEOUT_S = 30
 CONFIGURATION = """

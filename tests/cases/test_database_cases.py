@@ -10,10 +10,11 @@ import pytest
 
 from tests.cases import table
 from tests.cases.database_driver import DatabaseRun
+from tests.cluster import Server
 from tests.faults.databases import Database, fresh_database
 from tests.faults.proxy import Proxy
 from tests.pgbouncer import pooled
-from tests.postgres import Server, another_server
+from tests.postgres import another_server
 from tests.served import Served
 
 CASES = table.database_cases()

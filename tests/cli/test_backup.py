@@ -19,8 +19,9 @@ from foldlog.client.new_events import assistant, user
 from foldlog.client.stored import CaughtUp, Event, FeedItem
 
 from tests.cli.shell import Shell
+from tests.cluster import Server
 from tests.conftest import Servers
-from tests.postgres import Server, another_server, database, program, server
+from tests.postgres import another_server, database, program, server
 from tests.served import ROOT, NotServingError, Served
 
 HOW_TO = (ROOT / "docs" / "how-to" / "backup.md").read_text(encoding="utf-8")

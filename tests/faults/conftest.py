@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from tests import postgres
+from tests.cluster import Server
 from tests.faults.databases import Database, fresh_database
 from tests.faults.extent import Extent, extent_of
 from tests.faults.outcome import Outcome, require_harm, require_nothing_wrong
 from tests.faults.proxy import Proxy
-from tests.postgres import Server, another_server
+from tests.postgres import another_server
 from tests.served import Served
 
 SHORT_CONTROL = "test_control"

@@ -13,7 +13,7 @@ import psycopg
 from foldlog.persistence.migrate import migrate
 from psycopg import sql
 
-from tests.postgres import Server
+from tests.cluster import Server
 
 _numbers = itertools.count(1)
 

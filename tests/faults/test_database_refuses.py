@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster import Server
 from tests.faults.databases import Database, fresh_database
 from tests.faults.extent import Extent
 from tests.faults.raging import APPENDS, HOPEFUL, Fault, Inject, Serve, Take
-from tests.postgres import Server
 
 READ_ONLY = Fault("PostgreSQL is read-only", "a commit that failed is not taken for done")
 DISK_FULL = Fault("PostgreSQL's disk is full", "a commit that failed is not taken for done")

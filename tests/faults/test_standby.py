@@ -10,11 +10,12 @@ from contextlib import contextmanager
 import psycopg
 from foldlog.persistence.migrate import migrate
 
+from tests.cluster import SETTINGS, Server, run
 from tests.faults.extent import Extent
 from tests.faults.outcome import Outcome
 from tests.faults.proxy import Proxy
 from tests.faults.raging import APPENDS, Fault, Serve, Take
-from tests.postgres import SETTINGS, Server, another_server, program, run
+from tests.postgres import another_server, program
 
 FAILOVER = Fault("PostgreSQL fails over to its standby", "commits wait for the standby")
 READY_S = 60.0

@@ -23,11 +23,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         return
     from tests import postgres
 
-    try:
-        with postgres.database() as found:
-            yield found
-    except postgres.NoPostgresError as error:
-        pytest.skip(str(error))
+    with postgres.database() as found:
+        yield found
 
 
 async def test_forking_a_long_session_stores_one_row(url: str) -> None:

@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from tests import postgres
+from tests.cluster import Server
 from tests.packaging.conftest import ROOT, Installed
 from tests.packaging.serving import serving
 
@@ -44,7 +45,7 @@ def services() -> dict[str, Service]:
 
 
 @pytest.fixture
-def database(services: dict[str, Service]) -> Iterator[postgres.Server]:
+def database(services: dict[str, Service]) -> Iterator[Server]:
     """A server with the role and the database that the image would make from its environment."""
     running = postgres.server()
     given = services["postgres"]["environment"]
@@ -85,7 +86,7 @@ def healthcheck(service: Service) -> list[str]:
     return words
 
 
-def environment(service: Service, running: postgres.Server) -> dict[str, str]:
+def environment(service: Service, running: Server) -> dict[str, str]:
     """Return the service's environment, with the database where the test has it."""
     given = {name: str(value) for name, value in service["environment"].items()}
     given["FOLDLOG_DATABASE_URL"] = given["FOLDLOG_DATABASE_URL"].replace(
@@ -119,7 +120,7 @@ def test_what_is_waited_for_to_be_healthy_says_how_to_tell(services: dict[str, S
 
 
 def test_each_service_runs_in_order_and_is_healthy(
-    services: dict[str, Service], installed: Installed, database: postgres.Server
+    services: dict[str, Service], installed: Installed, database: Server
 ) -> None:
     with postgres_tools_on_path():
         at = {"PGHOST": "127.0.0.1", "PGPORT": str(database.port)}
@@ -138,7 +139,7 @@ def test_each_service_runs_in_order_and_is_healthy(
 
 
 def test_serving_before_the_migration_says_which_command_to_run(
-    services: dict[str, Service], installed: Installed, database: postgres.Server
+    services: dict[str, Service], installed: Installed, database: Server
 ) -> None:
     with (
         pytest.raises(AssertionError, match="foldlog migrate"),

@@ -50,7 +50,7 @@ class Server:
         self._health = HealthServicer()
         self._authenticator = authenticator_of(settings, app.store)
         self._server = aio.server(
-            options=_options(settings), interceptors=(ReflectionGuard(self._authenticator),)
+            options=options_of(settings), interceptors=(ReflectionGuard(self._authenticator),)
         )
 
     async def start(self) -> str:
@@ -106,7 +106,7 @@ def rpcs_of(tenant: Tenant, stopping: asyncio.Event) -> Mapping[str, Rpc]:
     }
 
 
-def _options(settings: Settings) -> tuple[tuple[str, int], ...]:
+def options_of(settings: Settings) -> tuple[tuple[str, int], ...]:
     silence_ms = round(settings.keepalive_s * 1_000)
     return (
         *OPTIONS_FIXED,
@@ -143,7 +143,7 @@ def run(settings: Settings, ready: Callable[[str], None]) -> None:
     )
     try:
         app = SessionApplication(with_encryption(store, settings), settings, signer)
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_serve(app, settings, ready))
     finally:
         store.close()
@@ -157,7 +157,7 @@ def _signer(settings: Settings) -> Signer | None:
     return SigningKey.read(Path(settings.signing_key_file))
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
         import uvloop
     except ModuleNotFoundError:
