@@ -10,11 +10,12 @@ SOAK_S ?= 3600
 # Where packages come from is the machine's business. The brackets keep the rule from finding itself.
 REGISTRY := (py[p]i|pythonhoste[d]|npmj[s]|yarnpk[g])\.(org|com)
 
-.PHONY: help setup demo test soak check audit dist gen format clean
+.PHONY: help setup demo test soak bench bench-quick check audit dist gen format clean
 help:
 	@echo "make demo    see it work, in under a minute once it is set up"
 	@echo "make test    every test, PostgreSQL included"
 	@echo "make soak    every fault for an hour, or SOAK_S seconds; writes docs/reliability.md"
+	@echo "make bench   every performance goal, in 20 minutes; writes bench/RESULTS.md; bench-quick: appends in 3"
 	@echo "make check   format, lint, types, protos, generated code"
 	@echo "make audit   known vulnerabilities of the pinned packages"
 	@echo "make dist    the wheel, and the bill of materials that goes with it, into dist/"
@@ -47,10 +48,16 @@ test: $(READY)
 soak: $(READY)
 	@$(BIN)/python -m tests.faults.soak --seconds $(SOAK_S) $(if $(SEED),--seed $(SEED))
 
+bench: $(READY)
+	@$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+bench-quick: $(READY)
+	@$(BIN)/python -m bench --quick $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
+
 check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy service tests demo
+	$(BIN)/mypy service tests demo bench
 	$(BIN)/buf lint protos
 	@$(BIN)/python -m tests.tools.breaking
 	@$(BIN)/python -m tests.tools.freshness

@@ -1,0 +1,1 @@
+"""Measures Foldlog beside the machine's limits and the stores that others use: `make bench`."""

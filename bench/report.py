@@ -1,0 +1,79 @@
+"""The report: what was asked, what was measured, and what it was measured on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from bench.goals import Outcome, Verdict
+from bench.samples import UNITS, Spread
+
+HEAD: Final = """\
+# Results
+
+Made by `make bench`; [what is measured, and how](../docs/performance.md).
+Each figure is the median of interleaved rounds, with the least and the most beside it. A ratio is
+found within each round. Only ratios count: absolute figures are those of the machine below, whose
+cores clients, servers and the database share. CPU time is user and system time per operation, of
+all processes of a kind.
+"""
+
+
+def written(
+    outcomes: Sequence[Outcome], machine: Mapping[str, str], seconds: float, title: str = HEAD
+) -> str:
+    """Return the whole report in Markdown."""
+    verdicts = [each for outcome in outcomes for each in outcome.verdicts]
+    met = sum(each.is_met for each in verdicts)
+    parts = [
+        title,
+        "\n".join(f"- {name}: {value}" for name, value in machine.items()),
+        f"\n{met} of {len(verdicts)} goals are met. The run took {seconds / 60:.1f} minutes.\n",
+        "## Goals\n",
+        *goal_table(verdicts),
+        *(line for outcome in outcomes for line in detail(outcome)),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def goal_table(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Yield the lines of the table of goals."""
+    yield "| what | against | goal | measured | spread | met |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for each in verdicts:
+        goal, measured = each.goal, each.measured
+        spread = f"{number(measured.least)} to {number(measured.most)}"
+        met = "yes" if each.is_met else "**no**"
+        yield (
+            f"| {goal.what} | {goal.against} | {goal.says} | {number(measured.median)} |"
+            f" {spread} | {met} |"
+        )
+
+
+def detail(outcome: Outcome) -> Iterator[str]:
+    """Yield the lines about an experiment: every figure of every case."""
+    yield f"\n## {outcome.experiment.title}\n"
+    figures = outcome.figures
+    names = [each for each in UNITS if any(each in case for case in figures.values())]
+    yield f"| case | {' | '.join(UNITS[each] or each for each in names)} |"
+    yield f"| --- |{' --- |' * len(names)}"
+    for case, of_case in figures.items():
+        yield f"| {case} | {' | '.join(cell(of_case.get(each)) for each in names)} |"
+    yield f"\n`{outcome.experiment.name}`, {len(outcome.rounds)} rounds, {outcome.seconds:.0f} s."
+    yield from outcome.experiment.notes
+
+
+def cell(spread: Spread | None) -> str:
+    """Return a figure and its extremes."""
+    if spread is None:
+        return ""
+    if spread.least == spread.most:
+        return number(spread.median)
+    return f"{number(spread.median)} ({number(spread.least)} to {number(spread.most)})"
+
+
+def number(value: float) -> str:
+    """Return three digits of a number, and all of those before the point."""
+    if abs(value) >= 100 or value == 0:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

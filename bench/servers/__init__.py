@@ -1,0 +1,1 @@
+"""Bare servers: the least that gRPC, and a durable write behind it, cost in Python."""
