@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -197,6 +198,63 @@ def test_a_row_that_was_moved_does_not_decrypt(serve: Callable[..., Served], bac
     with refused("EVENT_CORRUPT", session_id=log.session_id):
         log.fold()
     assert "it does not decrypt" in {fault.description for fault in log.verify().faults}
+
+
+def test_a_damaged_data_key_harms_its_own_session_only(
+    serve: Callable[..., Served], backend: str
+) -> None:
+    """Others are listed, followed and written: the index passes its rows, those to come too."""
+    served = serve(backend, **ENCRYPTED)
+    logs = [Calls.create(served.stub, metadata_json=f'"{i}"') for i in range(3)]
+    for log in logs:
+        log.append(user("a"))
+    served.terminate()
+    key = f"(SELECT aggregate_id FROM foldlog_sessions WHERE session_id = '{logs[0].session_id}')"
+    damage = "UPDATE foldlog_session_keys SET wrapped = key_id::bytea WHERE aggregate_id = "
+    if backend == "sqlite-file":
+        damage = damage.replace("key_id::bytea", "CAST(key_id AS BLOB)")
+    change(served.database_url, damage + key)
+    change(served.database_url, "DELETE FROM foldlog_tracking")  # all is to be passed once more
+    for table in ("sessions", "session_terms", "usage"):
+        change(served.database_url, f"DELETE FROM foldlog_{table}")
+    served.start()
+    with refused("EVENT_CORRUPT"):
+        logs[0].fold()
+    logs[1].append(user("b"))
+    listed = served.stub.ListSessions(service_pb2.ListSessionsRequest(), timeout=DEADLINE_S)
+    assert {each.session_id for each in listed.sessions} == {each.session_id for each in logs[1:]}
+    assert logs[1].texts() == ["a", "b"]
+
+
+def test_a_session_whose_key_is_missing_harms_no_write_beside_it(
+    serve: Callable[..., Served], backend: str
+) -> None:
+    """Writes of many sessions are committed together."""
+    served = serve(backend, **(ENCRYPTED | {"FOLDLOG_MASTER_KEYS": ""}))
+    log = Calls.create(served.stub)
+    log.append(user("in clear"))
+    served.terminate()
+    served.set_environment(FOLDLOG_MASTER_KEYS=MASTER_KEY)
+    served.start()
+    log.append(user("encrypted"))
+    served.terminate()
+    served.set_environment(
+        FOLDLOG_MASTER_KEYS=master_key("other"), FOLDLOG_ALLOW_MISSING_MASTER_KEYS="true"
+    )
+    served.start()
+    others = [Calls.create(served.stub) for _ in range(8)]
+
+    def hindered(_: int) -> None:
+        with refused("ENCRYPTION_KEY_MISSING", key_id="first"):
+            log.append(user("b"))
+
+    def appended(number: int) -> None:
+        others[number % 8].append(user("c"))
+
+    with ThreadPoolExecutor(16) as threads:
+        refusals = threads.map(hindered, range(100))
+        list(threads.map(appended, range(100)))
+        list(refusals)
 
 
 def test_a_damaged_piece_of_a_large_attachment_is_told(

@@ -13,6 +13,7 @@ import grpc
 import pytest
 from foldlog.application.erasing import stripped
 
+from tests.contract.attachments import looking, put
 from tests.contract.calls import Calls
 from tests.contract.refusal import refused
 from tests.contract.said import user
@@ -67,6 +68,40 @@ def test_nothing_of_it_is_left_in_a_sqlite_file(serve: Callable[..., Served]) ->
             content = path.read_bytes()
             assert SECRET.encode() not in content, path
     assert b"something else" in (folder / "foldlog.db").read_bytes()
+
+
+def test_attachments_that_go_later_are_overwritten_in_a_sqlite_file_too(
+    serve: Callable[..., Served],
+) -> None:
+    """While the service runs: nothing else empties the log for it."""
+    clear = ENCRYPTED | {"FOLDLOG_MASTER_KEYS": "", "FOLDLOG_OBJECT_GRACE_S": "0.5"}
+    served = serve("sqlite-file", **clear)
+    log = Calls.create(served.stub)
+    log.append(looking(put(served.stub, SECRET.encode()).sha256))
+    assert log.erase().pending_attachment_count == 1
+
+    def left() -> list[str]:
+        paths = served.output.parent.glob("foldlog.db*")
+        return [each.name for each in paths if SECRET.encode() in each.read_bytes()]
+
+    deadline = time.monotonic() + 60
+    while left() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert left() == []
+
+
+def test_a_checkpoint_that_comes_after_an_erasure_does_not_stay(
+    serve: Callable[..., Served], backend: str
+) -> None:
+    clear = ENCRYPTED | {"FOLDLOG_MASTER_KEYS": ""}
+    for environment in (clear, ENCRYPTED):
+        served = serve(backend, "tests.encryption.late_checkpoints", **environment)
+        log = told(served.stub)
+        grow(log)
+        log.erase()
+        served.terminate()
+        for table in ("foldlog_checkpoints", "foldlog_session_keys"):
+            assert rows(served.database_url, f"SELECT count(*) FROM {table}") == [(0,)], table
 
 
 def test_a_session_stripped_behind_the_services_back_does_not_pass_for_an_erased_one(

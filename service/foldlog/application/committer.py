@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 
 from foldlog import observability
 from foldlog.application.readers import Readers, is_held
-from foldlog.core.errors import FoldlogError, OverloadedError, StoreUnavailableError
+from foldlog.core.errors import (
+    EncryptionKeyMissingError,
+    FoldlogError,
+    OverloadedError,
+    StoreDamagedError,
+    StoreUnavailableError,
+)
 from foldlog.persistence.rows import SessionStoredEvent
 from foldlog.persistence.store import Store
 
@@ -106,7 +112,7 @@ class Committer:
             with observability.tracing.commit_span(len(rows), len(owners)):
                 ids = await self._threads.run(self._insert, rows)
         except Exception as error:
-            if isinstance(error, FoldlogError) and not is_held(error):
+            if isinstance(error, FoldlogError) and not _is_of_one_session(error):
                 self._is_store_away = isinstance(error, StoreUnavailableError)
                 for commit in batch:
                     commit.on_failed(error)
@@ -137,3 +143,8 @@ class Committer:
             by_owner.setdefault(commit.rows[0].originator_id, []).append(commit)
         for commits in by_owner.values():
             await self._write(commits)
+
+
+def _is_of_one_session(error: Exception) -> bool:
+    """Tell whether what a store says of a write need not be so for the sessions beside it."""
+    return is_held(error) or isinstance(error, EncryptionKeyMissingError | StoreDamagedError)

@@ -223,6 +223,7 @@ class Erasing:
             await self._feed.settled()
             await self._services.readers.run(self._references.follow)
             await self._services.readers.run(self._collecting.remove, released)
+            await self._services.readers.run(self._services.store.recorder.let_go)
         except FoldlogError as error:
             observability.log("erasure.attachments_kept", level="warning", error=error)
 

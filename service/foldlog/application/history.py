@@ -218,7 +218,11 @@ class History:
         return fold_from(base, owners, entries)
 
     def save_checkpoint(self, head: Session, fold: Fold) -> None:
-        """Write a checkpoint of a head and its fold, which stand at the same version."""
+        """Write a checkpoint of a head and its fold, which stand at the same version.
+
+        Of a session that is erased meanwhile none stays, nor a data key made for it: an erasure
+        destroys them after its fact is stored, so that either it finds them or the fact is found.
+        """
         owners = owners_of(spans_of(head))
         state = Checkpoint(head=head_to(head), fold=fold_to(fold, owners))
         row = SessionStoredEvent(
@@ -229,6 +233,13 @@ class History:
             tenant=head.tenant,
         )
         self._store.checkpoints.insert_events([row])
+        if self._is_erased_since(head):
+            self._store.checkpoints.delete(head.id)
+            self._store.data_keys.delete(head.id)
+
+    def _is_erased_since(self, head: Session) -> bool:
+        newest = self._store.recorder.select_events(head.id, gt=head.version, desc=True, limit=1)
+        return bool(newest) and newest[0].topic == Session.Erased.TOPIC
 
 
 def _standing(row: Row, position: int, seq: int) -> Live:

@@ -14,6 +14,7 @@ from foldlog.core import errors
 from foldlog.core.errors import FoldlogError, OverloadedError, StoreUnavailableError
 from foldlog.persistence.errors import (
     HeldError,
+    KeyDamagedError,
     MasterKeyMissingError,
     PoolExhausted,
     StoreDamagedError,
@@ -119,7 +120,7 @@ def translated(error: Exception) -> Exception:
         return errors.EncryptionKeyMissingError(str(error), key_id=error.key_id, damage=str(error))
     if is_unavailable(error):
         return StoreUnavailableError(cause=getattr(error, "told", "") or type(error).__name__)
-    if isinstance(error, StoreDamagedError):
+    if isinstance(error, StoreDamagedError | KeyDamagedError):
         return errors.StoreDamagedError(cause=str(error))
     if isinstance(error, OSError):  # of a spool or a file of attachments: a full disk, say
         return StoreUnavailableError(cause=error.strerror or type(error).__name__)

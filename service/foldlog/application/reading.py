@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from foldlog.application import decisions
@@ -15,7 +16,12 @@ from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import Lanes
 from foldlog.application.readers import EVENT_BYTES, HEAVY_BYTES
 from foldlog.application.rows import Row, header_of, request_next_seq
-from foldlog.core.errors import HeaderMissingError, HistoryDroppedError
+from foldlog.core.errors import (
+    EventCorruptError,
+    HeaderMissingError,
+    HistoryDroppedError,
+    SessionDeletedError,
+)
 from foldlog.core.event import SURFACE_TYPES
 from foldlog.core.invariant import CheckOptions, messages_equal
 from foldlog.core.message import Message
@@ -96,6 +102,25 @@ class Reading:
             decisions.require_session(head, session_id)
             return head.copy()
 
+    async def require_unerased(self, session_id: str) -> None:
+        """Raise SessionDeletedError if a session was erased while it was read."""
+        async with self._lanes.use(self._tenant, session_id) as lane:
+            if (await lane.refresh()).is_erased:
+                raise SessionDeletedError(session_id=session_id)
+
+    @asynccontextmanager
+    async def unless_erased(self, session_id: str = "") -> AsyncIterator[None]:
+        """Raise SessionDeletedError where what seems damaged is being erased just now.
+
+        It is of the session given, or of the one that the damage names.
+        """
+        try:
+            yield
+        except (EventCorruptError, HistoryDroppedError) as error:
+            if named := session_id or str(error.facts.get("session_id", "")):
+                await self.require_unerased(named)
+            raise
+
     async def fold(
         self,
         session_id: str,
@@ -108,7 +133,10 @@ class Reading:
 
         Raises EventCorruptError if an event it needs is damaged, unless `tolerant`.
         """
-        async with self._lanes.use(self._tenant, session_id) as lane:
+        async with (
+            self.unless_erased(session_id),
+            self._lanes.use(self._tenant, session_id) as lane,
+        ):
             head = await lane.refresh(min_next_seq)
             decisions.require_session(head, session_id)
             if min_next_seq is not None and at_seq is None and head.next_seq < min_next_seq:
@@ -143,7 +171,8 @@ class Reading:
             part = entries[start : start + chunk]
             found = self._bodies.known(part)
             if found is None:
-                found = await self._read_bodies(part)
+                async with self.unless_erased():
+                    found = await self._read_bodies(part)
             for piece in _pieces(found, min(CHUNK_BYTES, self._limits.page_bytes)):
                 yield piece
             await asyncio.sleep(0)

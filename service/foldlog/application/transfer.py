@@ -277,6 +277,7 @@ class Transfer:
         """Yield a session's file in pieces.
 
         With attachments, raises AttachmentUnknownError or AttachmentCorruptError in their place.
+        Raises SessionDeletedError if the session is erased meanwhile: the file has no end then.
         """
         head = await self._reading.head(session_id)
         spans, next_seq = spans_of(head), head.next_seq
@@ -286,10 +287,12 @@ class Transfer:
         count = 0
         walk = self._reading.walk_from(spans, 0)
         rest = _lines(walk, AttachmentsOut(self._services.objects) if with_attachments else None)
-        while lines := await self._services.readers.run(_some, rest):
-            count += lines.events
-            yield piece + lines.data
-            piece = b""
+        async with self._reading.unless_erased(session_id):
+            while lines := await self._services.readers.run(_some, rest):
+                count += lines.events
+                yield piece + lines.data
+                piece = b""
+        await self._reading.require_unerased(session_id)
         yield piece + exporting.end_line(count, next_seq)
 
     async def import_file(

@@ -250,6 +250,8 @@ def _notice(envelope: Envelope) -> HistoryDroppedFact | DeletedFact | None:
             return fact.history_dropped
         case "deleted":
             return fact.deleted
+        case "erased":  # the facts before it are stripped, that of the deletion too
+            return DeletedFact()
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from secrets import token_bytes
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from foldlog.application.kept import SharedKept
 from foldlog.encryption.master_keys import KEY_BYTES, NONCE_BYTES, MasterKeys, Wrapped
 from foldlog.persistence.data_keys import DataKeyRow, DataKeyTable
-from foldlog.persistence.errors import KeyDamagedError
+from foldlog.persistence.errors import KeyDamagedError, MasterKeyMissingError
 
 KEPT_KEYS = 50_000
 
@@ -84,7 +85,7 @@ class SessionCiphers:
         if len(unknown) < 2:
             return
         for row in self._table.find(unknown):
-            if self._masters.has(row.key_id):
+            with suppress(MasterKeyMissingError, KeyDamagedError):
                 self._keep(row)
 
     def ensure(self, owners: Mapping[UUID, str]) -> dict[UUID, SessionCipher]:
