@@ -11,7 +11,12 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, Final, Protocol
 
-PRELOADED: Final = ["bench.tasks.calls", "bench.tasks.streams", "bench.tasks.inserts"]
+PRELOADED: Final = [
+    "bench.tasks.calls",
+    "bench.tasks.inserts",
+    "bench.tasks.paced",
+    "bench.tasks.streams",
+]
 Gate = Callable[[], None]
 
 

@@ -22,7 +22,9 @@ UNITS: Final = {
     "server_us": "us of the server",
     "database_us": "us of PostgreSQL",
     "bytes": "bytes",
-    "count": "",
+    "row_bytes": "bytes of the row",
+    "ratio": "ratio",
+    "count": "rows",
 }
 
 Sample = Mapping[str, float]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final
-from uuid import uuid4
 
 from bench import wire
 from bench.crew import Task
@@ -13,10 +12,11 @@ from bench.goals import Case, Experiment, Goal, quotient
 from bench.ground import Ground
 from bench.samples import Load
 from bench.servers.bare import method
+from bench.sessions import created
+from bench.sources import Appends
 from bench.tasks.calls import Calls
 from bench.tasks.inserts import Inserts
 from bench.tasks.streams import Stream
-from tests.served import Served
 
 APPEND: Final = f"{wire.SERVICE}AppendEvents"
 APPEND_STREAM: Final = f"{wire.SERVICE}AppendStream"
@@ -27,26 +27,17 @@ IN_FLIGHT: Final = 32
 SECONDS: Final = 1.5
 
 
-def created(served: Served, count: int) -> Sequence[str]:
-    """Create so many sessions and return their ids."""
-    from foldlog.v1.service_pb2 import CreateSessionRequest
-
-    ids = [str(uuid4()) for _ in range(count)]
-    for each in ids:
-        served.stub.CreateSession(CreateSessionRequest(session_id=each))
-    return ids
-
-
 def unary_cases(ground: Ground, sessions: int, hand_url: str) -> Mapping[str, Case]:
     """Return one append per call, and the same bytes echoed."""
     foldlog, echo = ground.foldlog, ground.echo
     ids = created(foldlog, sessions)
+    sources = [Appends([each], seed=seed) for seed, each in enumerate(ids)]
 
     def appends() -> Sequence[Task]:
-        return [Calls(foldlog.address, APPEND, ids, SECONDS)]
+        return [Calls(foldlog.address, APPEND, sources, SECONDS)]
 
     def echoes() -> Sequence[Task]:
-        return [Calls(echo.address, method("Call"), ids, SECONDS, insert_url=hand_url)]
+        return [Calls(echo.address, method("Call"), sources, SECONDS, insert_url=hand_url)]
 
     return {
         "echo and one INSERT" if hand_url else "echo": Load(
