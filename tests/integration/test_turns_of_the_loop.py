@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from foldlog.application.decisions import Guard
 from foldlog.application.incoming import incoming_events
 from foldlog.application.tenant import Tenant
 from foldlog.codec import message_from_proto
@@ -21,15 +22,16 @@ from foldlog.v1.service_pb2 import CheckRequestRequest
 
 from tests.contract import said
 from tests.integration.observed import observed
-from tests.integration.turns import metered
+from tests.integration.turns import metered, without_collector
 
 PART = 3  # the longest turn is to be under this part of the work
 
 
 def cost_s(work: Callable[[], object]) -> float:
-    before = time.thread_time()
-    work()
-    return time.thread_time() - before
+    with without_collector():
+        before = time.thread_time()
+        work()
+        return time.thread_time() - before
 
 
 def raw_of(events: Sequence[event_pb2.NewEvent]) -> list[raw.RawNewEvent]:
@@ -104,18 +106,38 @@ async def test_a_check(tmp_path: Path) -> None:
         assert turns.longest_s < work_s / PART
 
 
-async def test_a_fork_a_rewind_and_a_recovery(tmp_path: Path) -> None:
+async def called(tenant: Tenant) -> float:
+    """Make a session of few messages and many calls; return what looking for open ones costs."""
+    await tenant.writing.create("s", "", {}, "")
+    await append(tenant, said.turn_start(), said.user("x"))
+    for number in range(5):
+        await append(tenant, calling(10_000, f"{number}."))
+    fold = await tenant.reading.fold("s")
+    entries = tuple(fold.fold.surface)
+    return cost_s(lambda: unanswered(entries))
+
+
+async def test_a_fork_and_a_rewind(tmp_path: Path) -> None:
     async with observed(f"sqlite:///{tmp_path / 'foldlog.db'}") as seen:
-        app = seen.tenant
-        await app.writing.create("s", "", {}, "")
-        await append(app, said.turn_start())
-        for number in range(5):
-            await append(app, calling(5_000, f"{number}."))
-        fold = await app.reading.fold("s")
-        entries = tuple(fold.fold.surface)
-        work_s = cost_s(lambda: [unanswered(entries) for _ in range(2)])
+        work_s = await called(seen.tenant)
         async with metered() as turns:
-            await app.writing.fork("s", "", "child", None, {}, "", False)
-            plan = await app.recovery.plan("s")
-        assert len(plan.owed_calls) == 25_000
+            await seen.tenant.writing.fork("s", "", "child", None, {}, "", False)
+            await seen.tenant.writing.rewind("s", "", 6, Guard(), False)
+        assert turns.longest_s < work_s / PART
+
+
+async def test_a_small_replace_among_many_calls(tmp_path: Path) -> None:
+    async with observed(f"sqlite:///{tmp_path / 'foldlog.db'}") as seen:
+        work_s = await called(seen.tenant)
+        async with metered() as turns:
+            await append(seen.tenant, said.replacing(said.assistant("y", "c"), 1, 1))
+        assert turns.longest_s < work_s / PART
+
+
+async def test_a_plan_of_many_calls(tmp_path: Path) -> None:
+    async with observed(f"sqlite:///{tmp_path / 'foldlog.db'}") as seen:
+        work_s = await called(seen.tenant)
+        async with metered() as turns:
+            plan = await seen.tenant.recovery.plan("s")
+        assert len(plan.owed_calls) == 50_000
         assert turns.longest_s < work_s / PART

@@ -21,7 +21,7 @@ class Turns:
 async def metered() -> AsyncIterator[Turns]:
     """Meter the turns of the running loop."""
     turns = Turns()
-    with _without_collector():
+    with without_collector():
         meter = asyncio.create_task(_meter(turns))
         await asyncio.sleep(0)  # from here on it is between two of its turns
         try:
@@ -39,7 +39,7 @@ async def _meter(turns: Turns) -> None:
 
 
 @contextmanager
-def _without_collector() -> Iterator[None]:
+def without_collector() -> Iterator[None]:
     """Keep the collector of cycles out: it runs in whichever thread it comes to."""
     gc.collect()
     gc.disable()

@@ -15,7 +15,7 @@ from foldlog.application.headers import Headers, InForce, header_body, owed
 from foldlog.application.incoming import Incoming, require_size, weight_of
 from foldlog.application.lane import Decided, Lane, Services, Write
 from foldlog.application.marks import Marks
-from foldlog.application.readers import EVENT_BYTES
+from foldlog.application.readers import EVENT_BYTES, HEAVY_BYTES
 from foldlog.application.reading import Reading
 from foldlog.application.requests import Built, Requests, State
 from foldlog.application.texts import cut_headers
@@ -143,7 +143,8 @@ class Steps:
     ) -> Prepared:
         head, previous = lane.head.copy(), ground.fold.step
         after = ground.fold.sound().copy()
-        weight = weight_of(batch, len(after.surface))
+        is_plain = all(event.replace is None for event in batch)
+        weight = weight_of(batch, len(after.surface)) if is_plain else HEAVY_BYTES
         workers = self._services.workers
         placed = await workers.run(weight, _placed, head, ground, after, batch, in_force.header)
         for content in placed.contents:

@@ -10,8 +10,9 @@ from uuid import UUID
 from foldlog.application.decisions import Placing
 from foldlog.application.domain import Session
 from foldlog.application.fold import Fold, Live, RowRef
-from foldlog.application.incoming import Incoming, weight_of
+from foldlog.application.incoming import Incoming
 from foldlog.application.lane import Lane
+from foldlog.application.readers import HEAVY_BYTES
 from foldlog.application.rows import RowReader
 from foldlog.codec import message_from_proto
 from foldlog.core.errors import FoldlogError
@@ -36,8 +37,7 @@ async def ground_of(lane: Lane, batch: Sequence[Incoming]) -> Ground:
         if not any(event.trim for event in batch):
             return Ground(fold, fold.surface.copy())
         services, head, surface = lane.services, lane.head.copy(), fold.surface.copy()
-        weight = weight_of(batch, len(surface))
-        wanted = await services.workers.run(weight, _trimmed_rows, head, surface, batch)
+        wanted = await services.workers.run(HEAVY_BYTES, _trimmed_rows, head, surface, batch)
         originals = await services.readers.run(_said, services.history.reader, wanted)
         if lane.head.version == version:  # else another process wrote meanwhile
             return Ground(fold, fold.surface.copy(), originals)

@@ -20,7 +20,7 @@ from foldlog.application.incoming import Incoming, content_digest, require_size,
 from foldlog.application.lane import Decided, Lane, Services, Write
 from foldlog.application.lanes import Lanes
 from foldlog.application.mapper import domain_event
-from foldlog.application.readers import ENTRY_BYTES
+from foldlog.application.readers import HEAVY_BYTES
 from foldlog.application.rows import Row
 from foldlog.application.scope import Scope
 from foldlog.application.seal import GENESIS
@@ -203,9 +203,8 @@ class Writing:
         needs_fold = any(event.replace is not None for event in batch)
 
         async def ground(lane: Lane) -> Ground:
-            found = await ground_of(lane, batch)
-            write.weight_bytes = weight_of(batch, len(found.surface))
-            return found
+            write.weight_bytes = HEAVY_BYTES  # how many calls are on the surface is not known
+            return await ground_of(lane, batch)
 
         def decide(head: Session, ground: Ground | None) -> Decided:
             return decisions.append(
@@ -342,8 +341,7 @@ class Writing:
     async def _cut_of(self, fold: Fold) -> Cut:
         """Return what is open at a fold as it is now."""
         entries = tuple(fold.surface)
-        weight = len(entries) * ENTRY_BYTES
-        return await self._services.workers.run(weight, cut_of, fold.turns, entries)
+        return await self._services.workers.run(HEAVY_BYTES, cut_of, fold.turns, entries)
 
     def _chain_at(self, spans: Sequence[Segment]) -> bytes:
         if not spans:
