@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+import grpc
 import pytest
+from foldlog.v1 import service_pb2
 
 from tests.contract.attachments import collect, put, stored
-from tests.contract.calls import Calls
-from tests.contract.refusal import refused
+from tests.contract.calls import DEADLINE_S, Calls
+from tests.contract.refusal import refusal_of, refused
 from tests.contract.said import user, user_message
 from tests.served import Served
 
@@ -103,3 +106,50 @@ def test_no_attachment_is_collected_that_a_damaged_row_may_name(damaged: Damaged
     with refused("EVENT_CORRUPT", session_id=damaged.log.session_id):
         collect(stub)
     assert stored(stub, digest) == {digest: 13}
+
+
+# What SQLite lets stand in a column: any value whatever its type is said to be.
+RUBBISH = {
+    "a number for a state": "UPDATE foldlog_events SET state = -1 WHERE originator_version = 4",
+    "no topic": "UPDATE foldlog_events SET topic = '' WHERE originator_version = 4",
+    "an id of another size": (
+        "UPDATE foldlog_events SET originator_id = x'00' WHERE originator_version = 4"
+    ),
+    "another version": "UPDATE foldlog_events SET originator_version = 9 WHERE topic = 'created'",
+    "labels that are none": "UPDATE foldlog_sessions SET labels = ' '",
+}
+
+
+@pytest.mark.parametrize("statement", list(RUBBISH.values()), ids=list(RUBBISH))
+def test_rubbish_in_a_column_is_told_as_damage(
+    serve: Callable[..., Served], statement: str
+) -> None:
+    served = serve("sqlite-file")
+    log = Calls.create(served.stub)
+    for text in "abc":
+        log.append(user(text))
+    served.stub.ListSessions(service_pb2.ListSessionsRequest())  # waits until they are listed
+    served.terminate()
+    with closing(sqlite3.connect(served.database_url.removeprefix("sqlite:///"))) as connection:
+        assert connection.execute(statement).rowcount == 1
+        connection.commit()
+    served.start()
+    reads: tuple[Callable[[], object], ...] = (
+        *(log.get, log.fold, log.events, log.export, log.verify, log.header_answer),
+        lambda: log.append(user("d")),
+        lambda: served.stub.ListSessions(service_pb2.ListSessionsRequest(), timeout=DEADLINE_S),
+        lambda: next(served.stub.WatchAllEvents(service_pb2.WatchAllEventsRequest())),
+    )
+    assert {code_of(read) for read in reads} <= HARMLESS
+
+
+HARMLESS = {grpc.StatusCode.OK, grpc.StatusCode.DATA_LOSS, grpc.StatusCode.NOT_FOUND}
+
+
+def code_of(call: Callable[[], object]) -> grpc.StatusCode:
+    """Return the code that a call ends with."""
+    try:
+        call()
+    except grpc.RpcError as error:
+        return refusal_of(error).code
+    return grpc.StatusCode.OK

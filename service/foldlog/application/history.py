@@ -78,11 +78,17 @@ class History:
         for row in self.reader.rows(head.id, head.version, None, head.next_seq):
             if not row.is_event:
                 row.sound()  # a fact decides who may write: nothing goes past a damaged one
+            if row.ref.version != head.version + 1:
+                raise self._gap(head)
             stored = StoredEvent(head.id, row.ref.version, row.topic, b"")
             domain_event(stored, row.envelope).mutate(head)
             if row.is_event:
                 events.append(passed(row))
         return events
+
+    def _gap(self, head: Session) -> EventCorruptError:
+        known = head.session_id or str(head.id)
+        return EventCorruptError(session_id=known, seq=head.next_seq, damage="a row is missing")
 
     def fold(self, opened: Opened) -> Fold:
         """Return the fold of a session just read."""

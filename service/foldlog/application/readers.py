@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from eventsourcing.persistence import IntegrityError
+from google.protobuf.message import DecodeError
 
 from foldlog.core import errors
 from foldlog.core.errors import FoldlogError, OverloadedError, StoreUnavailableError
@@ -122,6 +123,8 @@ def translated(error: Exception) -> Exception:
         return StoreUnavailableError(cause=getattr(error, "told", "") or type(error).__name__)
     if isinstance(error, StoreDamagedError | KeyDamagedError):
         return errors.StoreDamagedError(cause=str(error))
+    if isinstance(error, DecodeError):  # what callers send is decoded elsewhere
+        return errors.StoreDamagedError(cause="what is stored does not decode")
     if isinstance(error, OSError):  # of a spool or a file of attachments: a full disk, say
         return StoreUnavailableError(cause=error.strerror or type(error).__name__)
     return error

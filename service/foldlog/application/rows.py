@@ -165,8 +165,10 @@ def _size(page: Sequence[StoredEvent]) -> int:
     return sum(len(stored.state) for stored in page)
 
 
-def _legible(state: bytes) -> Envelope | None:
-    """Return a state's envelope, or None if it is none."""
+def _legible(state: object) -> Envelope | None:
+    """Return a state's envelope, or None if it is none. SQLite keeps values of any kind."""
+    if not isinstance(state, bytes):
+        return None
     try:
         envelope = Envelope.FromString(state)
     except DecodeError:
@@ -264,11 +266,13 @@ class RowReader:
             # Only an erasure takes these, and perhaps it came after the key was read.
             self.forget(aggregate_id)
             session_id, key = self.origin(aggregate_id)
-        if is_whole(envelope, key):
+        if not is_whole(envelope, key):
+            wrong = "it does not match its commitment"
+        elif envelope.type and stored.topic != Session.Event.TOPIC:
+            wrong = "an event stands there as a fact"
+        else:
             return Row(ref, stored.topic, envelope)
-        damage = EventCorruptError(
-            session_id=session_id, seq=envelope.seq, damage="it does not match its commitment"
-        )
+        damage = EventCorruptError(session_id=session_id, seq=envelope.seq, damage=wrong)
         return Row(ref, stored.topic, envelope, damage)
 
     def whole(self, row: Row) -> Row:

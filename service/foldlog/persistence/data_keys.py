@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from foldlog.persistence.columns import id_of
 from foldlog.persistence.queries import Query, distinct_values
 from foldlog.persistence.statements import Statements
 
@@ -104,5 +105,5 @@ class DataKeyTable:
 
     def _row(self, columns: tuple[Any, ...]) -> DataKeyRow:
         tenant, key, key_id, wrapped = columns
-        id_ = UUID(bytes=key) if isinstance(key, bytes) else key
+        id_ = key if isinstance(key, UUID) else id_of(key)
         return DataKeyRow(tenant, id_, key_id, wrapped)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from foldlog.persistence.columns import labels_of
 from foldlog.persistence.queries import Query
 from foldlog.persistence.statements import Statements
 
@@ -79,7 +80,7 @@ def _row(row: tuple[Any, ...]) -> KeyRow:
         role,
         bytes(digest),
         created_ns,
-        json.loads(labels),
+        labels_of(labels),
         name,
         expires_ns,
         revoked_ns,

@@ -12,6 +12,7 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
+from foldlog.persistence.columns import labels_of
 from foldlog.persistence.index import IndexPage, IndexQuery, IndexRow, Instant, PageTokenError
 from foldlog.persistence.queries import Query
 from foldlog.persistence.terms import Source, Term, label_terms, term
@@ -139,5 +140,5 @@ def row(aggregate_id: UUID, columns: Sequence[Any]) -> IndexRow:
     session_id, next_seq, labels, metadata, s, ns, updated_s, updated_ns, *parent = columns
     times = Instant(s, ns), Instant(updated_s, updated_ns)
     return IndexRow(
-        aggregate_id, session_id, next_seq, json.loads(labels), metadata, *times, *parent
+        aggregate_id, session_id, next_seq, labels_of(labels), metadata, *times, *parent
     )

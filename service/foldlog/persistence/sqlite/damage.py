@@ -13,6 +13,7 @@ from uuid import UUID
 from eventsourcing.persistence import StoredEvent
 
 from foldlog.persistence import queries
+from foldlog.persistence.columns import id_of
 from foldlog.persistence.errors import StoreDamagedError
 from foldlog.persistence.rows import NO_STATE, NO_TOPIC, SessionNotification
 
@@ -54,7 +55,7 @@ def places(rows: Rows, after: int, stop: int | None, limit: int) -> list[tuple[i
     stopped, parameters = ("", [after]) if stop is None else (" AND rowid <= %s", [after, stop])
     sql = f"{PLACES} WHERE rowid > %s{stopped} ORDER BY rowid LIMIT %s"
     found = rows((sql, [*parameters, limit]))
-    return [(place, UUID(bytes=key), version) for place, key, version in found]
+    return [(place, id_of(key), version) for place, key, version in found]
 
 
 def notifications(

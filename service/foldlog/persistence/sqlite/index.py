@@ -10,6 +10,7 @@ from uuid import UUID
 from eventsourcing.persistence import IntegrityError, Tracking
 from eventsourcing.sqlite import SQLiteCursor, SQLiteTrackingRecorder
 
+from foldlog.persistence.columns import id_of
 from foldlog.persistence.entries import IndexEntry, read_entry
 from foldlog.persistence.index import IndexChange, IndexPage, IndexQuery, IndexRow, SessionIndex
 from foldlog.persistence.indexing import Writes, calls_of, uses_of, writes
@@ -95,11 +96,7 @@ class SQLiteSessionIndex(SQLiteTrackingRecorder, SessionIndex):
         return page(query, [_row(*each) for each in self.datastore.rows(sql, parameters)])
 
     def entry(self, aggregate_id: UUID) -> IndexEntry | None:
-        return read_entry(
-            lambda query: self.datastore.rows(*query),
-            _key(aggregate_id),
-            lambda key: UUID(bytes=key),
-        )
+        return read_entry(lambda query: self.datastore.rows(*query), _key(aggregate_id), id_of)
 
     def find_session(self, aggregate_id: UUID) -> IndexRow | None:
         rows = self.datastore.rows(FIND, [_key(aggregate_id)])
@@ -107,11 +104,11 @@ class SQLiteSessionIndex(SQLiteTrackingRecorder, SessionIndex):
 
     def forks_reading(self, aggregate_id: UUID) -> list[tuple[UUID, str, int]]:
         rows = self.datastore.rows(FORKS, [_key(aggregate_id)])
-        return [(UUID(bytes=key), session_id, to) for key, session_id, to in rows]
+        return [(id_of(key), session_id, to) for key, session_id, to in rows]
 
     def list_unresolved(self, query: CallQuery) -> list[UnresolvedCall]:
         rows = self.datastore.rows(*call_listing(query, _key))
-        return [unresolved_call(each, lambda key: UUID(bytes=key)) for each in rows]
+        return [unresolved_call(each, id_of) for each in rows]
 
 
 def track(connection: Connection, tracking: Tracking) -> None:
@@ -135,4 +132,4 @@ def _key(aggregate_id: UUID) -> bytes:
 
 
 def _row(key: Any, *columns: Any) -> IndexRow:
-    return row(UUID(bytes=key), columns)
+    return row(id_of(key), columns)

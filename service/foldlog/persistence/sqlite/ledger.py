@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlite3 import Connection
 from uuid import UUID
 
+from foldlog.persistence.columns import id_of
 from foldlog.persistence.ledger import LINES, Calls, concerned, moved_on, stored_lines
 
 WAITING = f"SELECT {LINES} FROM foldlog_call_ledger WHERE aggregate_id = ? AND unresolved"
@@ -24,7 +25,7 @@ def move_on(connection: Connection, calls: Calls, deleted: list[UUID]) -> None:
     for sql, keys in ((WAITING, needed.waiting), (WHOLE, needed.whole)):
         for key in keys:
             rows += connection.execute(f"{sql} ORDER BY seq", [key.bytes]).fetchall()
-    writes = moved_on(calls, stored_lines(rows, lambda key: UUID(bytes=key)))
+    writes = moved_on(calls, stored_lines(rows, id_of))
     lines = [(tenant, key.bytes, *rest) for tenant, key, *rest in writes.lines]
     connection.executemany(INSERT, lines)
     connection.executemany(CHANGE, [(now, key.bytes, seq) for now, key, seq in writes.changed])

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from eventsourcing.persistence import Tracking
 
+from foldlog.persistence.columns import id_of
 from foldlog.persistence.object_table import ObjectTable, ReferenceChanges
 from foldlog.persistence.queries import Query
 from foldlog.persistence.sqlite.connections import SQLiteConnections
@@ -49,7 +50,7 @@ class SQLiteObjectTable(ObjectTable):
         return aggregate_id.bytes
 
     def _id(self, key: Any) -> UUID:
-        return UUID(bytes=key)
+        return id_of(key)
 
 
 def _changed(connection: Connection, query: Query) -> int:

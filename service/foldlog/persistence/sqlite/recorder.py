@@ -12,6 +12,7 @@ from eventsourcing.persistence import ApplicationRecorder, IntegrityError, Store
 from eventsourcing.sqlite import SQLiteApplicationRecorder
 
 from foldlog.persistence import queries
+from foldlog.persistence.columns import id_of
 from foldlog.persistence.errors import DuplicateRowError, StoreDamagedError
 from foldlog.persistence.hints import Hints
 from foldlog.persistence.reading import FeedReader
@@ -172,7 +173,7 @@ class SQLiteSessionRecorder(  # type: ignore[misc]
         return cast("UUID", originator_id).bytes
 
     def _id(self, key: Any) -> UUID:
-        return UUID(bytes=key)
+        return id_of(key)
 
     def _feed_stop(self, stop: int | None) -> int | None:
         # One writer: rows become visible in the order of their ids.
