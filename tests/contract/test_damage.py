@@ -14,6 +14,7 @@ from foldlog.v1 import service_pb2
 
 from tests.contract.attachments import collect, put, stored
 from tests.contract.calls import DEADLINE_S, Calls
+from tests.contract.recovering import logs_call
 from tests.contract.refusal import refusal_of, refused
 from tests.contract.said import user, user_message
 from tests.served import Served
@@ -116,18 +117,23 @@ RUBBISH = {
         "UPDATE foldlog_events SET originator_id = x'00' WHERE originator_version = 4"
     ),
     "another version": "UPDATE foldlog_events SET originator_version = 9 WHERE topic = 'created'",
+    "a version that is no number": (
+        "UPDATE foldlog_events SET originator_version = 'x' WHERE originator_version = 4"
+    ),
+    "a kind of call that is none": "UPDATE foldlog_call_ledger SET kind = 0",
     "labels that are none": "UPDATE foldlog_sessions SET labels = ' '",
 }
 
 
 @pytest.mark.parametrize("statement", list(RUBBISH.values()), ids=list(RUBBISH))
-def test_rubbish_in_a_column_is_told_as_damage(
+def test_rubbish_in_a_column_is_told_as_damage_and_others_are_listed(
     serve: Callable[..., Served], statement: str
 ) -> None:
     served = serve("sqlite-file")
     log = Calls.create(served.stub)
     for text in "abc":
         log.append(user(text))
+    log.append(logs_call("c1"))
     served.stub.ListSessions(service_pb2.ListSessionsRequest())  # waits until they are listed
     served.terminate()
     with closing(sqlite3.connect(served.database_url.removeprefix("sqlite:///"))) as connection:
@@ -137,10 +143,15 @@ def test_rubbish_in_a_column_is_told_as_damage(
     reads: tuple[Callable[[], object], ...] = (
         *(log.get, log.fold, log.events, log.export, log.verify, log.header_answer),
         lambda: log.append(user("d")),
+        lambda: log.append(logs_call("c1")),
         lambda: served.stub.ListSessions(service_pb2.ListSessionsRequest(), timeout=DEADLINE_S),
         lambda: next(served.stub.WatchAllEvents(service_pb2.WatchAllEventsRequest())),
     )
     assert {code_of(read) for read in reads} <= HARMLESS
+    other = Calls.create(served.stub, labels={"whose": "another's"})
+    listing = service_pb2.ListSessionsRequest(labels={"whose": "another's"})
+    listed = served.stub.ListSessions(listing, timeout=DEADLINE_S).sessions
+    assert [each.session_id for each in listed] == [other.session_id]
 
 
 HARMLESS = {grpc.StatusCode.OK, grpc.StatusCode.DATA_LOSS, grpc.StatusCode.NOT_FOUND}

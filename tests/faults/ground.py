@@ -21,6 +21,11 @@ class Ground:
     digest: bytes
     export: bytes
 
+    @property
+    def child_id(self) -> str:
+        """The session's fork."""
+        return f"{self.session_id}-child"
+
 
 def grown(stub: Any, session_id: str) -> Ground:
     """Make the session: turns, calls, a step with its request, a replace, a fork, an attachment."""

@@ -115,9 +115,12 @@ class Oddities:
     They name what is in `grounds`, so that many calls get as far as a session.
     """
 
-    def __init__(self, random: Random, grounds: Sequence[Ground]) -> None:
+    def __init__(
+        self, random: Random, grounds: Sequence[Ground], shares: Sequence[float] = SHARES
+    ) -> None:
         self.random = random
         self._grounds = grounds
+        self._shares = shares
         self._odd = 0.0
         self._seq = 100
         self._scalars: dict[int, Callable[[FieldDescriptor], bytes]] = {
@@ -137,7 +140,7 @@ class Oddities:
 
     def request(self, kind: Descriptor, chosen: str = "") -> bytes:
         """Return bytes for a message of this type: whole, damaged, or anything at all."""
-        self._odd = self.random.choice(SHARES)
+        self._odd = self.random.choice(self._shares)
         fate = self.random.random()
         if fate < self._odd / 5:
             return self.random.randbytes(self.random.randrange(200))
@@ -148,7 +151,7 @@ class Oddities:
         """Return an encoded message; of a choice between fields the one chosen, or any one."""
         taken = {self._one_of(choice.fields, chosen) for choice in kind.oneofs}
         return b"".join(
-            self._field(field, depth)
+            self.field(field, depth)
             for field in kind.fields
             if self.is_odd() or self._is_set(field, taken)
         )
@@ -169,7 +172,8 @@ class Oddities:
         is_always = field.containing_oneof is not None or field.name in ALWAYS
         return self.random.random() < (0.97 if is_always else 0.5)
 
-    def _field(self, field: FieldDescriptor, depth: int) -> bytes:
+    def field(self, field: FieldDescriptor, depth: int = 0) -> bytes:
+        """Return a field of a message, once or more often where it is repeated."""
         count = self.random.choice((1, 1, 2, 5)) if field.is_repeated else 1
         return b"".join(self._value(field, depth) for _ in range(count))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -61,7 +61,11 @@ class Answers:
 
 
 async def call(
-    channel: aio.Channel, method: str, streams: tuple[bool, bool], sent: Sequence[bytes]
+    channel: aio.Channel,
+    method: str,
+    streams: tuple[bool, bool],
+    sent: Sequence[bytes],
+    ours: Container[grpc.StatusCode] = OURS,
 ) -> tuple[grpc.StatusCode, str]:
     """Make a call with these bytes; return its code, and what is wrong with the answer."""
     is_endless = method in ENDLESS
@@ -74,7 +78,7 @@ async def call(
     except aio.AioRpcError as error:
         if is_endless and error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
             return error.code(), ""
-        return error.code(), _wrong(error)
+        return error.code(), _wrong(error, ours)
     except asyncio.CancelledError:
         if not made.cancelled():
             raise
@@ -114,9 +118,9 @@ async def _read(made: Any) -> None:
             return
 
 
-def _wrong(error: aio.AioRpcError) -> str:
+def _wrong(error: aio.AioRpcError, ours: Container[grpc.StatusCode]) -> str:
     told = f"{error.details()}"[:200]
-    if error.code() in OURS:
+    if error.code() in ours:
         return told
     details = dict(error.trailing_metadata() or ()).get(DETAILS)
     if not isinstance(details, bytes) or not _reason(details):
@@ -135,8 +139,14 @@ def _reason(details: bytes) -> str:
 class Thrower:
     """Throws rubbish by structure at every RPC in turn."""
 
-    def __init__(self, channel: aio.Channel, oddities: Oddities) -> None:
+    def __init__(
+        self,
+        channel: aio.Channel,
+        oddities: Oddities,
+        ours: Container[grpc.StatusCode] = OURS,
+    ) -> None:
         self.answers = Answers()
+        self._ours = ours
         self._channel = channel
         self._oddities = oddities
 
@@ -150,7 +160,7 @@ class Thrower:
         """Call one RPC."""
         sent = self._sent(method)
         streams = method.client_streaming, method.server_streaming
-        code, why = await call(self._channel, method.name, streams, sent)
+        code, why = await call(self._channel, method.name, streams, sent, self._ours)
         self.answers.note(method.name, sent, code, why)
 
     def _sent(self, method: MethodDescriptor) -> list[bytes]:

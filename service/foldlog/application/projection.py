@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from eventsourcing.persistence import Notification, Tracking
+from eventsourcing.persistence import DataError, Notification, Tracking
 from eventsourcing.projection import Projection
 from google.protobuf.message import DecodeError
 
@@ -27,6 +27,8 @@ from foldlog.persistence.ledger import LoggedCall
 from foldlog.persistence.rows import SessionNotification, row_tenant
 from foldlog.v1.event_pb2 import EventBody, ToolCallState
 
+# What damaged values come to that decode and are stored, and that no table of the index takes.
+UNFIT = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, DataError)
 BEARING = frozenset({EventType.TOOL_CALL, EventType.TOOL_RESULT, EventType.REWIND})
 
 
@@ -43,12 +45,28 @@ class IndexProjection(Projection[SessionIndex]):
         self.view.apply([change], tracking)
 
     def process(self, notifications: Sequence[Notification]) -> None:
-        """Apply a stretch of the feed in one transaction.
+        """Apply a stretch of the feed in one transaction; row by row if one cannot be applied.
 
         Raises IntegrityError if another was faster.
         """
+        try:
+            self._apply(notifications)
+        except UNFIT:
+            for each in notifications:
+                self._apply_alone(each)
+
+    def _apply(self, notifications: Sequence[Notification]) -> None:
         tracking = Tracking(INDEX_NAME, notifications[-1].id)
         self.view.apply(list(coalesced(notifications)), tracking)
+
+    def _apply_alone(self, notification: Notification) -> None:
+        """Apply one row, or pass it over: one session's damage keeps no other from its listing."""
+        try:
+            self._apply([notification])
+        except UNFIT as error:
+            place = notification.id
+            observability.log("index.row_unfit", level="error", notification_id=place, error=error)
+            self.view.apply([], Tracking(INDEX_NAME, place))
 
 
 def coalesced(notifications: Iterable[Notification]) -> Iterable[IndexChange]:

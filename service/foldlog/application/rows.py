@@ -165,10 +165,8 @@ def _size(page: Sequence[StoredEvent]) -> int:
     return sum(len(stored.state) for stored in page)
 
 
-def _legible(state: object) -> Envelope | None:
-    """Return a state's envelope, or None if it is none. SQLite keeps values of any kind."""
-    if not isinstance(state, bytes):
-        return None
+def _legible(state: bytes) -> Envelope | None:
+    """Return a state's envelope, or None if it is none."""
     try:
         envelope = Envelope.FromString(state)
     except DecodeError:

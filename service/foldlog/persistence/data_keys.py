@@ -106,4 +106,6 @@ class DataKeyTable:
     def _row(self, columns: tuple[Any, ...]) -> DataKeyRow:
         tenant, key, key_id, wrapped = columns
         id_ = key if isinstance(key, UUID) else id_of(key)
-        return DataKeyRow(tenant, id_, key_id, wrapped)
+        # What is no key does not unwrap: told to those who need it, not to all who read.
+        is_key = isinstance(wrapped, bytes)
+        return DataKeyRow(str(tenant), id_, str(key_id), wrapped if is_key else b"")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
 from eventsourcing.persistence import StoredEvent
 
 from foldlog.persistence import queries
+from foldlog.persistence.columns import NOBODY, contents_of, version_of
+from foldlog.persistence.errors import StoreDamagedError
 from foldlog.persistence.recorder import AUDIT_ROWS, VERSIONS_AT_ONCE
-from foldlog.persistence.rows import SessionNotification, WholeRow
+from foldlog.persistence.rows import NO_STATE, NO_TOPIC, SessionNotification, WholeRow
 
 PLACES_AT_ONCE = 5_000
 
@@ -51,7 +53,7 @@ class EventReader(ABC):
         return self._events(originator_id, queries.events(table, key, gt, lte, desc, limit))
 
     def _events(self, originator_id: UUID | str, query: queries.Query) -> list[StoredEvent]:
-        return [StoredEvent(originator_id, *row) for row in self._rows(query)]
+        return [stored_event(originator_id, *row) for row in self._rows(query)]
 
 
 class FeedReader(EventReader):
@@ -72,7 +74,7 @@ class FeedReader(EventReader):
         if last is None:
             return []
         query = queries.events(*place, last, False, None, queries.WHOLE)
-        return [WholeRow(originator_id, *row) for row in self._rows(query)]
+        return [whole_row(originator_id, *row) for row in self._rows(query)]
 
     def select_versions(self, originator_id: UUID, versions: Sequence[int]) -> list[StoredEvent]:
         found: list[StoredEvent] = []
@@ -87,7 +89,7 @@ class FeedReader(EventReader):
 
     def last_version(self, originator_id: UUID) -> int | None:
         rows = self._rows(queries.last_version(self._key(originator_id)))
-        return rows[0][0] if rows else None
+        return version_of(rows[0][0]) if rows else None
 
     def find_request(self, originator_id: UUID, request_key: bytes) -> StoredEvent | None:
         query = queries.request(self._key(originator_id), request_key)
@@ -137,23 +139,64 @@ class FeedReader(EventReader):
 
     def select_changes(self, after_id: int, limit: int) -> list[tuple[int, UUID, int]]:
         query = queries.changes(after_id, self._feed_stop(None), limit)
-        return [(place, self._id(key), version) for place, key, version in self._rows(query)]
+        return [self._place(*row) for row in self._rows(query)]
 
     def select_heads(
         self, tenant: str, after_id: int, stop: int, limit: int
     ) -> list[tuple[int, UUID, int]]:
         found = self._rows(queries.heads(tenant, after_id, stop, limit))
-        return [(place, self._id(key), version) for place, key, version in found]
+        return [self._place(*row) for row in found]
 
     def max_notification_id(self) -> int | None:
         """Return the id of the feed's last row that may be read now."""
         rows = self._rows(queries.last_notification(self._feed_stop(None)))
         return rows[0][0] if rows else None
 
-    def _notification(
-        self, key: object, version: int, topic: str, state: bytes, place: int, tenant: str
-    ) -> SessionNotification:
-        return SessionNotification(self._id(key), version, topic, state, place, tenant)
+    def _notification(self, *row: Any) -> SessionNotification:
+        return notification(self._id, *row)
+
+    def _place(self, *row: Any) -> tuple[int, UUID, int]:
+        return placed(self._id, *row)
+
+
+def placed(
+    id_of: Callable[[Any], UUID], place: int, key: object, version: object
+) -> tuple[int, UUID, int]:
+    """Return whose row stands at a place of the feed: nobody's version 0 if it does not say.
+
+    The feed goes on behind such a row, as it does behind any that is damaged.
+    """
+    try:
+        return place, id_of(key), version_of(version)
+    except StoreDamagedError:
+        return place, NOBODY, 0
+
+
+def notification(
+    id_of: Callable[[Any], UUID],
+    key: object,
+    version: object,
+    topic: object,
+    state: object,
+    place: int,
+    tenant: str,
+) -> SessionNotification:
+    """Return a row of the feed; without contents if it does not say whose it is."""
+    _, id_, known = placed(id_of, place, key, version)
+    contents = contents_of(topic, state) if known else (NO_TOPIC, NO_STATE)
+    return SessionNotification(id_, known, *contents, place, tenant)
+
+
+def stored_event(originator_id: UUID | str, version: object, *contents: object) -> StoredEvent:
+    """Return a row of a session. Raises StoreDamagedError if it does not say its version."""
+    return StoredEvent(originator_id, version_of(version), *contents_of(*contents))
+
+
+def whole_row(
+    originator_id: UUID, version: object, topic: object, state: object, *rest: Any
+) -> WholeRow:
+    """Return a row of a session with every column, in the same way."""
+    return WholeRow(originator_id, version_of(version), *contents_of(topic, state), *rest)
 
 
 def _last_within(max_bytes: int, sizes: Sequence[tuple[int, int]]) -> int | None:

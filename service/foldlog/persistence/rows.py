@@ -10,7 +10,8 @@ from eventsourcing.persistence import Notification, StoredEvent
 DEFAULT_TENANT = "default"
 AUDIT_SESSION = "foldlog:audit"  # in every tenant; only the service writes to it
 
-# Stand for the topic and the state of a row that is there and whose contents cannot be read.
+# Stand for the tenant, topic and state of a row that is there and whose contents cannot be read.
+NO_TENANT = ""
 NO_TOPIC = ""
 NO_STATE = b"\xff"
 

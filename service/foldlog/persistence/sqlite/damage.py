@@ -15,12 +15,14 @@ from eventsourcing.persistence import StoredEvent
 from foldlog.persistence import queries
 from foldlog.persistence.columns import id_of
 from foldlog.persistence.errors import StoreDamagedError
-from foldlog.persistence.rows import NO_STATE, NO_TOPIC, SessionNotification
+from foldlog.persistence.reading import notification, placed, stored_event, whole_row
+from foldlog.persistence.rows import NO_STATE, NO_TENANT, NO_TOPIC, SessionNotification, WholeRow
 
 Rows = Callable[[queries.Query], list[tuple[Any, ...]]]
 
 INDEX = "foldlog_events INDEXED BY foldlog_events_version"
 TENANT = "SELECT tenant FROM foldlog_sessions WHERE aggregate_id = %s"
+FEW = 20  # rows at a time where their sizes cannot be told: a row has 4 MiB at most
 PLACES = f"SELECT notification_id, originator_id, originator_version FROM {INDEX}"
 
 
@@ -41,10 +43,23 @@ def events(
         found = _read(rows, queries.versions(originator_id.bytes, [version]))
         lost = [(version, NO_TOPIC, NO_STATE)]
         for row in lost if found is None else found:
-            size += len(row[2])
+            stored = stored_event(originator_id, *row)
+            size += len(stored.state)
             if max_bytes is not None and size > max_bytes and version != wanted[0]:
                 return
-            yield StoredEvent(originator_id, *row)
+            yield stored
+
+
+def whole(rows: Rows, originator_id: UUID, wanted: Sequence[int]) -> Iterator[WholeRow]:
+    """Yield the same with every column; of a lost row, its place and nothing more."""
+    for version in wanted:
+        one = (originator_id.bytes, version - 1, version, False, None)
+        found = _read(rows, queries.events("foldlog_events", *one, queries.WHOLE))
+        if found is None:
+            ((place,),) = rows(queries.events(INDEX, *one, "notification_id"))
+            found = [(version, NO_TOPIC, NO_STATE, place)]
+        for row in found:
+            yield whole_row(originator_id, *row)
 
 
 def places(rows: Rows, after: int, stop: int | None, limit: int) -> list[tuple[int, UUID, int]]:
@@ -55,7 +70,7 @@ def places(rows: Rows, after: int, stop: int | None, limit: int) -> list[tuple[i
     stopped, parameters = ("", [after]) if stop is None else (" AND rowid <= %s", [after, stop])
     sql = f"{PLACES} WHERE rowid > %s{stopped} ORDER BY rowid LIMIT %s"
     found = rows((sql, [*parameters, limit]))
-    return [(place, id_of(key), version) for place, key, version in found]
+    return [placed(id_of, *row) for row in found]
 
 
 def notifications(
@@ -66,17 +81,15 @@ def notifications(
         found = _read(rows, queries.placed([place]))
         if found is None:
             whose = _tenant(rows, aggregate_id)
-            found = [(b"", version, NO_TOPIC, NO_STATE, place, whose)]
-        for _, *row in found:
-            yield SessionNotification(aggregate_id, *row)
+            found = [(aggregate_id.bytes, version, NO_TOPIC, NO_STATE, place, whose)]
+        for row in found:
+            yield notification(id_of, *row)
 
 
 def _tenant(rows: Rows, aggregate_id: UUID) -> str:
-    """Return whose session a lost row is of. Raises StoreDamagedError if that is lost, too."""
+    """Return whose session a lost row is of: nobody's if that is lost, too."""
     found = rows((TENANT, [aggregate_id.bytes]))
-    if not found:
-        raise StoreDamagedError("whose a lost row is cannot be told")
-    return str(found[0][0])
+    return str(found[0][0]) if found else NO_TENANT
 
 
 def _read(rows: Rows, query: queries.Query) -> list[tuple[Any, ...]] | None:

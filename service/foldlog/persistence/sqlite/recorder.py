@@ -18,8 +18,10 @@ from foldlog.persistence.hints import Hints
 from foldlog.persistence.reading import FeedReader
 from foldlog.persistence.recorder import SessionRecorder, counted
 from foldlog.persistence.rows import (
+    NO_TENANT,
     NO_TOPIC,
     SessionNotification,
+    WholeRow,
     row_id,
     row_request_key,
     row_tenant,
@@ -104,6 +106,14 @@ class SQLiteSessionRecorder(  # type: ignore[misc]
             wanted = damage.versions(self._rows, id_.bytes, gt, lte, desc, limit)
             return [*damage.events(self._rows, id_, wanted, max_bytes)]
 
+    def select_whole(self, originator_id: UUID, gt: int, max_bytes: int) -> list[WholeRow]:
+        try:
+            return super().select_whole(originator_id, gt, max_bytes)
+        except StoreDamagedError:
+            key = originator_id.bytes
+            wanted = damage.versions(self._rows, key, gt, None, False, damage.FEW)
+            return [*damage.whole(self._rows, originator_id, wanted)]
+
     def select_versions(self, originator_id: UUID, versions: Sequence[int]) -> list[StoredEvent]:
         try:
             return super().select_versions(originator_id, versions)
@@ -143,6 +153,8 @@ class SQLiteSessionRecorder(  # type: ignore[misc]
         except StoreDamagedError:
             wanted = damage.places(self._rows, after_id, None, 1)
             found = [*damage.notifications(self._rows, wanted)]
+            if any(each.tenant == NO_TENANT for each in found):
+                raise StoreDamagedError("whose a lost row is cannot be told") from None
             own = [each for each in found if each.tenant == tenant]
             return own, wanted[-1][0] if wanted else after_id
 
