@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import foldlog
@@ -124,6 +125,39 @@ def test_a_new_certificate_is_used_without_a_restart(ca_file: str, tmp_path: Pat
             assert reached(address, tls(later_ca))
             assert not reached(address, tls(ca_file))
             connected.create("after")  # on the connection that was made before
+
+
+def test_a_new_client_ca_counts_for_new_connections(ca_file: str, tmp_path: Path) -> None:
+    """A half-written one counts for none: nobody else is let in, and nobody kept out."""
+    former, later = trustme.CA(), trustme.CA()
+    old = tls(ca_file, certificate_file=certified(tmp_path / "old.pem", former, "worker"))
+    new = tls(ca_file, certificate_file=certified(tmp_path / "new.pem", later, "worker"))
+    file = tmp_path / "clients.pem"
+    flags = ("--tls-certificate-file", certified(tmp_path / "server.pem"))
+    with serving(tmp_path, *flags, "--tls-client-ca-file", write(file, former.cert_pem)) as (
+        _,
+        line,
+    ):
+        address = address_in(line)
+        with foldlog.Client(address, tls=old) as connected:
+            connected.create("before")
+            write(file, later.cert_pem)
+            assert (reached(address, new), reached(address, old)) == (True, False)
+            connected.create("after")
+        for broken in (b"", file.read_bytes()[:-40]):
+            file.write_bytes(broken)
+            found = reached(address, new), reached(address, old), reached(address, tls(ca_file))
+            assert found == (True, False, False)
+
+
+def test_an_expired_certificate_of_a_client_is_refused(ca_file: str, tmp_path: Path) -> None:
+    clients, past = trustme.CA(), datetime(2020, 1, 1, tzinfo=UTC)
+    expired = clients.issue_cert("worker", not_before=past, not_after=past + timedelta(days=1))
+    file = write(tmp_path / "expired.pem", expired.private_key_pem, *expired.cert_chain_pems)
+    client_ca = write(tmp_path / "clients.pem", clients.cert_pem)
+    flags = ("--tls-certificate-file", certified(tmp_path / "server.pem"))
+    with serving(tmp_path, *flags, "--tls-client-ca-file", client_ca) as (_, line):
+        assert not reached(address_in(line), tls(ca_file, certificate_file=file))
 
 
 def test_a_broken_new_certificate_leaves_the_old_one(ca_file: str, tmp_path: Path) -> None:

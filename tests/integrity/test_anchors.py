@@ -82,6 +82,21 @@ def test_whatever_the_service_itself_does_goes_on_from_the_anchors(anchored: Anc
     assert anchored.anchor() == lines
 
 
+def test_an_erased_session_still_goes_on_from_its_anchor(anchored: Anchored) -> None:
+    erased, _ = fill(anchored.user), fill(anchored.user)
+    anchored.anchor()
+    anchored.user.ok("erase", erased)
+    code, printed = anchored.verify("--all")
+    assert code == 0, printed
+    assert printed.count("it goes on from its anchor") == 2
+    anchored.served.terminate()
+    anchored.attacker.cut(erased, 6)
+    anchored.served.start()
+    code, printed = anchored.verify()
+    assert code == 1
+    assert "its end was cut off, or the store rolled back" in printed
+
+
 def cut(attacker: Attacker, session: str) -> None:
     attacker.cut(session, 6)
 

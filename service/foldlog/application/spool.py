@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from errno import EIO
 
 from foldlog.application.attachments import Attachments, Named, named_in
 from foldlog.application.fold import Fold, Live, Passed, RowRef
@@ -17,6 +18,7 @@ from foldlog.core.errors import AttachmentNotFoundError, InvalidFieldError, TooL
 from foldlog.core.event import SURFACE_TYPES, EventType, PositionRange, Record
 from foldlog.core.validation import validate_replace, validate_request_id
 from foldlog.internal.v1.raw_pb2 import RawEvent
+from foldlog.persistence.object_cipher import Throwaway
 from foldlog.settings import Limits
 from foldlog.v1.event_pb2 import EventBody
 
@@ -37,14 +39,21 @@ class Spool:
 
     `keep_text` is given the large texts of headers, which their rows are to refer to. With
     `keeps_newer`, events of types that only a newer release knows pass, if they name their type.
+    With a cipher the file has none of them in clear.
     """
 
     def __init__(
-        self, limits: Limits, keep_text: Callable[[bytes], None], *, keeps_newer: bool = False
+        self,
+        limits: Limits,
+        keep_text: Callable[[bytes], None],
+        cipher: Throwaway | None = None,
+        *,
+        keeps_newer: bool = False,
     ) -> None:
         self._limits = limits
         self._keeps_newer = keeps_newer
         self._keep_text = keep_text
+        self._cipher = cipher
         self._file = tempfile.SpooledTemporaryFile(max_size=MEMORY_BYTES)  # noqa: SIM115 - closed by us
         self.begins_with_request = False
         self._request_ids: set[str] = set()
@@ -151,14 +160,26 @@ class Spool:
             raise TooLargeError(field="events", size=self.count, limit=self._limits.restore_events)
         if self._size > self._limits.restore_bytes:
             raise TooLargeError(field="bytes", size=self._size, limit=self._limits.restore_bytes)
-        self._file.write(type_.to_bytes(4) + len(encoded).to_bytes(4) + encoded)
+        self._put(self.count - 1, type_.to_bytes(4) + encoded)
+
+    def _put(self, index: int, kept: bytes) -> None:
+        if self._cipher is not None:
+            kept = self._cipher.encrypt(index, kept)
+        self._file.write(len(kept).to_bytes(4) + kept)
 
     def __iter__(self) -> Iterator[Spooled]:
         self._file.seek(0)
-        for _ in range(self.count):
-            head = self._file.read(8)
-            event = RawEvent.FromString(self._file.read(int.from_bytes(head[4:])))
-            yield Spooled(event, int.from_bytes(head[:4]))
+        for index in range(self.count):
+            kept = self._got(index)
+            yield Spooled(RawEvent.FromString(kept[4:]), int.from_bytes(kept[:4]))
+
+    def _got(self, index: int) -> bytes:
+        kept: bytes | None = self._file.read(int.from_bytes(self._file.read(4)))
+        if kept and self._cipher is not None:
+            kept = self._cipher.decrypt(index, kept)
+        if not kept:
+            raise OSError(EIO, "the events put aside are not those that were put there")
+        return kept
 
 
 def _newer_type(event: RawEvent, path: str) -> int:

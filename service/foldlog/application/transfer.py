@@ -169,7 +169,7 @@ class Transfer:
     ) -> tuple[int, int]:
         """Put events under their seqs and return (count, next_seq)."""
         async with self._lanes.use(self._tenant, session_id) as lane:
-            spool = Spool(self._limits, self._services.history.reader.texts.put)
+            spool = self._new_spool()
             try:
                 content = await self._spool(spool, batches)
                 request = self._writing.request(request_id, b"restore", content)
@@ -177,6 +177,12 @@ class Transfer:
                 return spool.count, spool.last_seq + 1
             finally:
                 spool.close()
+
+    def _new_spool(self, *, keeps_newer: bool = False) -> Spool:
+        throwaway = self._services.store.throwaway
+        cipher = None if throwaway is None else throwaway()
+        keep_text = self._services.history.reader.texts.put
+        return Spool(self._limits, keep_text, cipher, keeps_newer=keeps_newer)
 
     def _restore_write(
         self, session_id: str, request: RequestKey, guard: Guard, spool: Spool
@@ -300,8 +306,7 @@ class Transfer:
     ) -> tuple[Session, int]:
         """Make a session from a file and return (its head, how many events it has)."""
         objects = self._services.objects
-        keep_text = self._services.history.reader.texts.put
-        spool = Spool(self._limits, keep_text, keeps_newer=True)
+        spool = self._new_spool(keeps_newer=True)
         file = File(spool, AttachmentsIn(objects))
         try:
             digest = _Content()

@@ -20,12 +20,14 @@ def encrypted(plain: Store, masters: MasterKeys) -> Store:
 
 def _encrypted(plain: Store, masters: MasterKeys, kept: KeptCiphers) -> Store:
     ciphers, scoped = SessionCiphers(plain.data_keys, masters, kept), plain.scoped
+    attachments = AttachmentCipher(masters)
     return replace(
         plain,
         recorder=EncryptedRecorder(plain.recorder, ciphers),
         checkpoints=EncryptedCheckpoints(plain.checkpoints, ciphers),
         index=EncryptedIndex(plain.index, ciphers),
-        objects=plain.objects.encrypted(AttachmentCipher(masters)),
+        objects=plain.objects.encrypted(attachments),
         data_keys=plain.data_keys.telling(kept.forget),
+        throwaway=attachments.begin,  # a key that is never wrapped is gone with the process
         scoped=scoped and (lambda tenant: _encrypted(scoped(tenant), masters, kept)),
     )

@@ -22,6 +22,16 @@ class Decrypting(Protocol):
         """Return a piece as it was, or None if it is not what was encrypted."""
 
 
+class Throwaway(Protocol):
+    """Encrypts the pieces of what is put down for a while, under a key that is never stored."""
+
+    def encrypt(self, index: int, piece: bytes) -> bytes:
+        """Return a piece encrypted. No index is given twice."""
+
+    def decrypt(self, index: int, piece: bytes) -> bytes | None:
+        """Return a piece as it was, or None if it is not what was encrypted."""
+
+
 class ObjectCipher(Protocol):
     """Encrypts attachments."""
 

@@ -19,6 +19,7 @@ from foldlog.persistence.errors import SchemaError, postgres_extra
 from foldlog.persistence.index import SessionIndex
 from foldlog.persistence.keys import KeyTable
 from foldlog.persistence.object_bucket import BucketFiles
+from foldlog.persistence.object_cipher import Throwaway
 from foldlog.persistence.object_directory import DirectoryFiles
 from foldlog.persistence.object_files import ObjectFiles
 from foldlog.persistence.objects import ObjectStore
@@ -48,6 +49,7 @@ class Store:
     close: Callable[[], None]
     scoped: Callable[[str], Store] | None = None
     is_shared: bool = False
+    throwaway: Callable[[], Throwaway] | None = None  # for what waits in a file, where it encrypts
 
     @property
     def is_exclusive(self) -> bool:
