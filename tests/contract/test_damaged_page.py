@@ -93,7 +93,12 @@ def test_reads_of_the_rest_go_on_and_the_damage_stays_as_it_is(damaged: Damaged)
     for read in (log.events, log.export, lambda: log.check(log.messages(0)[0])):
         with refused("EVENT_CORRUPT", session_id=log.session_id, seq=lost):
             read()
-    assert log.verify().faults[0].seq == lost
+    verdict = log.verify()
+    assert verdict.faults[0].seq == lost
+    assert verdict.row_count == EVENTS + 1
+    assert {each.part for each in verdict.faults} == {service_pb2.AUDITED_PART_LOG}
+    heads = damaged.served.stub.ListHeads(service_pb2.ListHeadsRequest(), timeout=DEADLINE_S)
+    assert [each.next_seq for page in heads for each in page.heads] == [EVENTS, EVENTS]
     assert log.append(user("after")).first_seq == EVENTS
     assert other.append(user("after")).first_seq == EVENTS
     assert len(other.fold()) == EVENTS + 1

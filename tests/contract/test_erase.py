@@ -86,6 +86,27 @@ def test_erasing_again_is_no_error_and_a_deleted_session_can_be_erased(log: Call
         log.other(fresh_id()).erase()
 
 
+def test_erasing_it_many_times_at_once_is_erasing_it_once(log: Calls) -> None:
+    log.append(user("a"))
+    with ThreadPoolExecutor(8) as pool:
+        answers = [*pool.map(lambda _: log.erase(), range(8))]
+    assert [each.next_seq for each in answers] == [1] * 8
+    assert audited(log).version == 5  # created, a, begun, deleted, erased
+
+
+def test_an_audit_during_an_erasure_finds_nothing(log: Calls) -> None:
+    log.update(set_labels={"a": "1"})
+    for batch in batches([custom("kind", b"b", f"key {i}") for i in range(1_200)]):
+        log.append(*batch)
+    with ThreadPoolExecutor(1) as pool:
+        erasing = pool.submit(log.erase)
+        audits = [audited(log)]
+        while not erasing.done():
+            audits.append(audited(log))
+        erasing.result()
+    assert [list(each.faults) for each in [*audits, audited(log)] if not each.intact] == []
+
+
 def test_a_session_that_forks_read_is_refused_and_goes_on(log: Calls) -> None:
     log.append(user("a"))
     child = log.fork()

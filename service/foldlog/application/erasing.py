@@ -178,12 +178,13 @@ class Erasing:
         self._bodies.forget_session(lane.id)
         released, wait_ns = await run(self._collecting.release, lane.id)
         self._reader.texts.forget([each.sha256 for each in released])
-        await run(store.objects.table.forget_references, lane.id)
         if not wait_ns:
             erased.attachment_count += await run(self._collecting.remove, released)
         elif released:
             erased.pending_count += len(released)
             self._lanes.pool.later(wait_ns / 1e9, partial(self._remove, released))
+        # Last: until the attachments are gone, the references tell which they are after a crash.
+        await run(store.objects.table.forget_references, lane.id)
         await run(store.erasures.end, lane.id)
         await run(store.recorder.let_go)
 

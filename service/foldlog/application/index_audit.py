@@ -8,17 +8,22 @@ from uuid import UUID
 
 from google.protobuf.message import DecodeError
 
+from foldlog.application.domain import Session
 from foldlog.application.feed import Feed
 from foldlog.application.projection import change_of, merged
+from foldlog.application.rows import Row
 from foldlog.application.verdict import Fault
 from foldlog.application.walk import Walked
 from foldlog.core.errors import StoreUnavailableError
-from foldlog.core.event import EventType
+from foldlog.core.event import SURFACE_TYPES, EventType
 from foldlog.core.ledger import Line, LineKind
 from foldlog.persistence.entries import IndexEntry, entry_of
 from foldlog.persistence.index import IndexChange
 from foldlog.persistence.ledger import LoggedCall
+from foldlog.persistence.listing import labels_text
 from foldlog.v1.service_pb2 import AUDITED_PART_INDEX
+
+ERASED = {"labels": labels_text(()), "metadata_json": "", "deleted": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +67,21 @@ class IndexAudit:
         self._custom: dict[tuple[str, str], None] = {}
         self._calls: list[LoggedCall] = []
         self._was_right = False
+        self._erased_place: int | None = None
+        self._is_stripped = False
+
+    @property
+    def is_erased(self) -> bool:
+        """Whether rows say that the session is erased, or what was in them is gone already.
+
+        That may have gone on while they were read, so that they no longer come to anything.
+        """
+        return self._is_stripped or self._erased_place is not None
 
     def take(self, walked: Walked) -> None:
         """Take in the next row, if the index may have passed it."""
         place = walked.stored.id
+        self._note_erasure(walked.row, place)
         if self._found.fault or walked.row.damage is not None or place > self._found.high:
             return
         if place > self._found.low:
@@ -82,6 +98,12 @@ class IndexAudit:
         change = replace(change, custom=(), calls=())
         self._change = change if self._change is None else merged(self._change, change)
 
+    def _note_erasure(self, row: Row, place: int) -> None:
+        if row.topic == Session.Erased.TOPIC and row.damage is None:
+            self._erased_place = place
+        # A snapshot drops the bodies of surface events alone.
+        self._is_stripped |= row.envelope.dropped and row.envelope.type not in SURFACE_TYPES
+
     def _of_dropped(self, seq: int) -> list[LoggedCall]:
         """Return what a result resolved whose body is gone: only the ledger knows it now."""
         if seq not in self._call_ids:
@@ -92,11 +114,27 @@ class IndexAudit:
         """Return where the entry is not what the rows come to."""
         if self._found.fault:
             said = [self._found.fault]
+        elif self.is_erased:
+            said = list(self._left())
         elif self._was_right:
             said = []
         else:
             said = list(self._departures())
         return [Fault(self._session_id, None, each, AUDITED_PART_INDEX) for each in said]
+
+    def _left(self) -> Iterator[str]:
+        """Yield what the index holds of an erased session and is to hold no more."""
+        entry, place = self._found.entry, self._erased_place
+        if place is None or place > self._found.low:
+            return
+        if entry is None:
+            yield "it does not list it"
+            return
+        for name, value in ERASED.items():
+            if entry.columns[name] != value:
+                yield f"its {name} is {entry.columns[name]!r}, and by the log {value!r}"
+        if entry.terms or entry.calls:
+            yield "it finds an erased session by what was said in it"
 
     def _departures(self) -> Iterator[str]:
         entry, change = self._found.entry, self._change

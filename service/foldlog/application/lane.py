@@ -375,6 +375,10 @@ class Lane:
             self._is_spoilt = True
             write.fail(error)
             return True
+        if not rows and self._flying:
+            # There is nothing to do since a write before it does it: first that is to be stored.
+            self._put_back(write)
+            return False
         self._launch(write, decided, rows)
         return True
 
@@ -412,8 +416,7 @@ class Lane:
             if write.is_confirmed:
                 write.fail(error)
                 return
-            self._queue.appendleft(write)
-            write.is_prepared = write.prepare is None
+            self._put_back(write)
             await self._confirm(write)
         except Exception as error:
             self._is_spoilt = True
@@ -426,13 +429,16 @@ class Lane:
         if not self._flying and write.is_confirmed:
             write.fail(error)
             return True
-        self._queue.appendleft(write)
-        write.is_prepared = write.prepare is None
-        if self._flying:
-            write.attempts += 1
-        else:
+        self._put_back(write)
+        if not self._flying:
             self._start(self._confirm(write))
         return False
+
+    def _put_back(self, write: Write) -> None:
+        """Let a write be decided once more, when the ones before it are stored or failed."""
+        self._queue.appendleft(write)
+        write.is_prepared = write.prepare is None
+        write.attempts += bool(self._flying)
 
     def _launch(self, write: Write, decided: Decided, rows: Sequence[SessionStoredEvent]) -> None:
         if not rows:

@@ -6,7 +6,9 @@ and tells which rows there are, so that each can be read by itself.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +25,7 @@ Rows = Callable[[queries.Query], list[tuple[Any, ...]]]
 INDEX = "foldlog_events INDEXED BY foldlog_events_version"
 TENANT = "SELECT tenant FROM foldlog_sessions WHERE aggregate_id = %s"
 FEW = 20  # rows at a time where their sizes cannot be told: a row has 4 MiB at most
+ALL = -1  # as a limit
 PLACES = f"SELECT notification_id, originator_id, originator_version FROM {INDEX}"
 
 
@@ -71,6 +74,21 @@ def places(rows: Rows, after: int, stop: int | None, limit: int) -> list[tuple[i
     sql = f"{PLACES} WHERE rowid > %s{stopped} ORDER BY rowid LIMIT %s"
     found = rows((sql, [*parameters, limit]))
     return [placed(id_of, *row) for row in found]
+
+
+def heads(
+    rows: Rows, tenant: str, after: int, stop: int, limit: int
+) -> Iterator[tuple[int, UUID, int]]:
+    """Yield those of a tenant's newest rows up to a place that lie behind another place."""
+    newest = {id_: place for place, id_, _ in places(rows, 0, stop, ALL)}
+    found = (each for each in places(rows, after, stop, ALL) if newest[each[1]] == each[0])
+    return islice((each for each in found if _tenant(rows, each[1]) == tenant), limit)
+
+
+def count(rows: Rows, tenant: str, after: int, most: int) -> int:
+    """Return how many rows of a tenant lie behind a place, up to as many as matter."""
+    of_session = Counter(id_ for _, id_, _ in places(rows, after, None, ALL))
+    return min(most, sum(n for id_, n in of_session.items() if _tenant(rows, id_) == tenant))
 
 
 def notifications(

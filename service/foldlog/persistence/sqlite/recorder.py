@@ -158,6 +158,20 @@ class SQLiteSessionRecorder(  # type: ignore[misc]
             own = [each for each in found if each.tenant == tenant]
             return own, wanted[-1][0] if wanted else after_id
 
+    def count_tenant_rows(self, tenant: str, after_id: int, most: int) -> int:
+        try:
+            return super().count_tenant_rows(tenant, after_id, most)
+        except StoreDamagedError:
+            return damage.count(self._rows, tenant, after_id, most)
+
+    def select_heads(
+        self, tenant: str, after_id: int, stop: int, limit: int
+    ) -> list[tuple[int, UUID, int]]:
+        try:
+            return super().select_heads(tenant, after_id, stop, limit)
+        except StoreDamagedError:
+            return [*damage.heads(self._rows, tenant, after_id, stop, limit)]
+
     def select_changes(self, after_id: int, limit: int) -> list[tuple[int, UUID, int]]:
         try:
             return super().select_changes(after_id, limit)
