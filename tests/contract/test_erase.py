@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import grpc
@@ -163,7 +164,7 @@ def test_a_watch_is_told_and_ends(log: Calls) -> None:
 
 
 def test_the_feed_tells_who_was_erased_and_why(log: Calls) -> None:
-    log.append(user("the secret"))
+    log.append(user("the secret"), header(system_prompt="the secret " * 500))
     log.erase(reason="asked for")
     watch = log.stub.WatchAllEvents(service_pb2.WatchAllEventsRequest(), timeout=DEADLINE_S)
     seen = []
@@ -174,7 +175,7 @@ def test_the_feed_tells_who_was_erased_and_why(log: Calls) -> None:
             seen.append(item)
     assert seen[-1].fact.erased.reason == "asked for"
     assert b"the secret" not in b"".join(each.SerializeToString() for each in seen)
-    assert [each.event.dropped for each in seen if each.HasField("event")] == [True]
+    assert [each.event.dropped for each in seen if each.HasField("event")] == [True, True]
 
 
 def test_custom_terms_labels_and_dispatched_calls_are_gone_from_listings(stub: Any) -> None:
@@ -202,6 +203,9 @@ def test_attachments_that_nothing_else_names_go_with_it(
     assert stored(served.stub, mine, large, shared) == {shared: 6}
     assert got(served.stub, shared) == b"shared"
     assert (other.verify().intact, audited(log).intact) == (True, True)
+    watch = served.stub.WatchAllEvents(service_pb2.WatchAllEventsRequest(), timeout=DEADLINE_S)
+    told = [*takewhile(lambda item: not item.HasField("caught_up"), watch)]
+    assert len([item for item in told if item.session_id == log.session_id]) == 6
 
 
 def test_within_the_grace_attachments_are_still_to_go(log: Calls) -> None:

@@ -276,22 +276,37 @@ class RowReader:
     def whole(self, row: Row) -> Row:
         """Return a row as its event was sent: a header with the large texts that it refers to.
 
-        Raises EventCorruptError if one of them is lost.
+        One that is erased has none, even where they are kept for others. Raises EventCorruptError
+        if one of them is lost.
         """
         if not row.envelope.HasField("header_texts"):
             return row
         envelope = Envelope()
         envelope.CopyFrom(row.sound().envelope)
         envelope.ClearField("header_texts")
+        if not envelope.body:
+            return replace(row, envelope=envelope)
         try:
             envelope.body = whole(envelope.body, row.envelope.header_texts, self.texts.get)
         except TextLostError as error:
-            session_id, _ = self.origin(row.ref.aggregate_id)
-            damage = "a text of its header is lost or damaged"
-            raise EventCorruptError(
-                session_id=session_id, seq=envelope.seq, damage=damage
-            ) from error
+            return self._erased_meanwhile(row, error)
         return replace(row, envelope=envelope)
+
+    def _erased_meanwhile(self, row: Row, error: TextLostError) -> Row:
+        """Return a row whose text is lost if it was erased since it was read."""
+        if self.is_stripped(row.ref):
+            (now,) = self.some(row.ref.aggregate_id, [row.ref.version])
+            return self.whole(now)
+        session_id, _ = self.origin(row.ref.aggregate_id)
+        damage = "a text of its header is lost or damaged"
+        raise EventCorruptError(
+            session_id=session_id, seq=row.envelope.seq, damage=damage
+        ) from error
+
+    def is_stripped(self, ref: RowRef) -> bool:
+        """Tell whether a row has lost its body by now."""
+        (now,) = self.some(ref.aggregate_id, [ref.version], tolerant=True)
+        return now.damage is None and not now.envelope.body
 
     def page(
         self,

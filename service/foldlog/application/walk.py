@@ -117,7 +117,7 @@ class Walk:
         for digest in filter(None, (texts.system_prompt_sha256, texts.tools_sha256)):
             if digest not in self._read_texts:
                 self._read_texts[digest] = self._is_text(digest)
-            if not self._read_texts[digest]:
+            if not self._read_texts[digest] and not self._reader.is_stripped(row.ref):
                 self._note(seq, "a text of its header is lost or damaged")
 
     def _is_text(self, digest: bytes) -> bool:
