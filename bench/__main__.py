@@ -12,7 +12,7 @@ from typing import Final
 
 from bench import machine, report
 from bench.experiments import ALL
-from bench.goals import Experiment, Outcome, measured
+from bench.goals import Experiment, Missing, Outcome, measured
 from bench.ground import Ground
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -44,7 +44,11 @@ def run(ground: Ground, experiment: Experiment, rounds: int | None) -> Outcome:
     """Measure an experiment, round after round."""
     outcome, started = Outcome(experiment), time.monotonic()
     with ExitStack() as stack:
-        cases = experiment.open(ground, stack)
+        opened = experiment.open(ground, stack)
+        cases = {name: each for name, each in opened.items() if not isinstance(each, Missing)}
+        outcome.missing = {
+            name: each.why for name, each in opened.items() if isinstance(each, Missing)
+        }
         for number in range(rounds or experiment.rounds):
             outcome.rounds.append(measured(cases, number))
             print(".", end="", flush=True, file=sys.stderr)

@@ -9,14 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-PRELOADED: Final = [
-    "bench.tasks.calls",
-    "bench.tasks.inserts",
-    "bench.tasks.paced",
-    "bench.tasks.streams",
-]
 Gate = Callable[[], None]
 
 
@@ -29,6 +23,7 @@ class Tally:
     elapsed_s: float = 0.0
     cpu_s: float = 0.0
     latencies_s: list[float] = field(default_factory=list)
+    facts: dict[str, float] = field(default_factory=dict)
 
 
 class Task(Protocol):
@@ -72,10 +67,10 @@ class Stopwatch:
 class Crew:
     """Worker processes that are made once and serve all tasks of a run. A context manager."""
 
-    def __init__(self) -> None:
+    def __init__(self, preloaded: Sequence[str]) -> None:
         # Forked from a process that imported what they need, and that has no threads.
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(PRELOADED)
+        self._context.set_forkserver_preload(list(preloaded))
         self._workers: list[tuple[Any, Connection[Any, Any]]] = []
 
     def __enter__(self) -> Crew:

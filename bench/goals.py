@@ -10,6 +10,16 @@ from bench.ground import Ground
 from bench.samples import Sample, Spread, spreads
 
 Case = Callable[[], Sample]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A case that cannot be measured here, and why."""
+
+    why: str
+
+
+Cases = Mapping[str, Case | Missing]
 Round = Mapping[str, Sample]
 Ratio = Callable[[Round], float]
 
@@ -25,6 +35,8 @@ class Goal:
     most: float | None = None
     # What the number is, if it is no ratio.
     unit: str = ""
+    # The cases without which there is nothing to compare with.
+    needs: Sequence[str] = ()
 
     @property
     def says(self) -> str:
@@ -49,7 +61,7 @@ class Experiment:
 
     name: str
     title: str
-    open: Callable[[Ground, ExitStack], Mapping[str, Case]]
+    open: Callable[[Ground, ExitStack], Cases]
     goals: Sequence[Goal]
     rounds: int = 5
     is_quick: bool = False
@@ -61,12 +73,12 @@ class Verdict:
     """A goal and what came of it."""
 
     goal: Goal
-    measured: Spread
+    measured: Spread | None
 
     @property
     def is_met(self) -> bool:
-        """Whether the median is within the bound."""
-        return self.goal.is_met(self.measured.median)
+        """Whether the median is within the bound; what was not measured is not met."""
+        return self.measured is not None and self.goal.is_met(self.measured.median)
 
 
 @dataclass(slots=True)
@@ -75,15 +87,22 @@ class Outcome:
 
     experiment: Experiment
     rounds: list[Round] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
     def verdicts(self) -> list[Verdict]:
         """What came of each goal."""
         return [
-            Verdict(goal, Spread.of([goal.ratio(each) for each in self.rounds]))
+            Verdict(goal, None if self._lacks(goal) else self._spread(goal))
             for goal in self.experiment.goals
         ]
+
+    def _lacks(self, goal: Goal) -> bool:
+        return bool(goal.needs) and all(each in self.missing for each in goal.needs)
+
+    def _spread(self, goal: Goal) -> Spread:
+        return Spread.of([goal.ratio(each) for each in self.rounds])
 
     @property
     def figures(self) -> dict[str, dict[str, Spread]]:

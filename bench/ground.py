@@ -25,6 +25,10 @@ from tests.served import Served
 # PostgreSQL's own defaults for what is written; what tests lower is put back.
 DURABLE: Final = {**SETTINGS, "fsync": "on", "shared_buffers": "128MB"}
 
+TASKS: Final = [
+    f"bench.tasks.{each}" for each in ("calls", "following", "inserts", "paced", "streams", "turns")
+]
+
 
 class Bare:
     """One of the bare servers, in a process of its own."""
@@ -75,7 +79,7 @@ class Ground:
     @cached_property
     def crew(self) -> Crew:
         """The workers."""
-        return self._stack.enter_context(Crew())
+        return self._stack.enter_context(Crew(TASKS))
 
     @cached_property
     def postgres(self) -> Server:

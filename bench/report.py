@@ -41,13 +41,15 @@ def goal_table(verdicts: Sequence[Verdict]) -> Iterator[str]:
     yield "| what | against | goal | measured | spread | met |"
     yield "| --- | --- | --- | --- | --- | --- |"
     for each in verdicts:
-        goal, measured = each.goal, each.measured
-        spread = f"{number(measured.least)} to {number(measured.most)}"
-        met = "yes" if each.is_met else "**no**"
-        yield (
-            f"| {goal.what} | {goal.against} | {goal.says} | {number(measured.median)} |"
-            f" {spread} | {met} |"
-        )
+        goal, met = each.goal, "yes" if each.is_met else "**no**"
+        yield f"| {goal.what} | {goal.against} | {goal.says} | {_measured(each)} | {met} |"
+
+
+def _measured(verdict: Verdict) -> str:
+    measured = verdict.measured
+    if measured is None:
+        return "not measured |"
+    return f"{number(measured.median)} | {number(measured.least)} to {number(measured.most)}"
 
 
 def detail(outcome: Outcome) -> Iterator[str]:
@@ -61,6 +63,8 @@ def detail(outcome: Outcome) -> Iterator[str]:
         yield f"| {case} | {' | '.join(cell(of_case.get(each)) for each in names)} |"
     yield f"\n`{outcome.experiment.name}`, {len(outcome.rounds)} rounds, {outcome.seconds:.0f} s."
     yield from outcome.experiment.notes
+    for name, why in outcome.missing.items():
+        yield f"\nNot measured: {name}: {why}"
 
 
 def cell(spread: Spread | None) -> str:

@@ -25,6 +25,11 @@ UNITS: Final = {
     "row_bytes": "bytes of the row",
     "ratio": "ratio",
     "count": "rows",
+    "lag_ms": "ms of lag, p99",
+    "missed": "missed",
+    "peak_bytes": "bytes at the height",
+    "idle_bytes": "bytes when idle",
+    "set_bytes": "bytes set",
 }
 
 Sample = Mapping[str, float]
@@ -58,14 +63,21 @@ class Load:
     crew: Crew
     tasks: Callable[[], Sequence[Task]]
     clocks: Mapping[str, Clock] = field(default_factory=dict)
+    # What goes on meanwhile, and is not measured.
+    beside: Callable[[], Sequence[Task]] = tuple
 
     def __call__(self) -> Sample:
         """Run the tasks and return what they did and cost."""
-        with self.crew.ready(self.tasks()) as run:
+        return self.run()[0]
+
+    def run(self) -> tuple[Sample, list[Tally]]:
+        """Do the same, and return the tallies of what went on meanwhile as well."""
+        tasks = self.tasks()
+        with self.crew.ready([*tasks, *self.beside()]) as run:
             before = {name: clock() for name, clock in self.clocks.items()}
             tallies = run()
             used = {name: clock() - before[name] for name, clock in self.clocks.items()}
-        return sample(tallies, used)
+        return sample(tallies[: len(tasks)], used), tallies[len(tasks) :]
 
 
 def sample(tallies: Sequence[Tally], used_s: Mapping[str, float]) -> dict[str, float]:

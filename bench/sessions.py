@@ -11,7 +11,7 @@ from foldlog.v1.event_pb2 import NewEvent
 from foldlog.v1.message_pb2 import Message
 from foldlog.v1.service_pb2 import AppendEventsRequest, CreateSessionRequest
 
-from bench import wire, workload
+from bench import encoding, wire, workload
 from tests.served import Served
 
 BATCH: Final = 500
@@ -35,7 +35,7 @@ def grown(served: Served, length: int, seed: int = 1, batch: int = BATCH) -> str
 
 
 def _elements(session_id: str, length: int, seed: int, batch: int) -> Iterator[bytes]:
-    events = (workload.event(each) for turn in workload.turns(seed) for each in turn)
+    events = (encoding.event(each) for turn in workload.turns(seed) for each in turn)
     for number, start in enumerate(range(0, length, batch), 1):
         taken = list(islice(events, min(batch, length - start)))
         request = AppendEventsRequest(

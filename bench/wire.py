@@ -13,7 +13,7 @@ from uuid import uuid4
 from foldlog.v1.event_pb2 import NewEvent
 from foldlog.v1.service_pb2 import AppendEventsRequest, AppendStreamResponse
 
-from bench import workload
+from bench import encoding, workload
 
 SERVICE: Final = "/foldlog.v1.SessionService/"
 VARIETY: Final = 64
@@ -26,7 +26,7 @@ class RefusedError(RuntimeError):
 def batches(session_id: str, size: int, seed: int) -> Sequence[bytes]:
     """Return different requests to append so many messages, each without a request id."""
     turns = workload.turns(seed)
-    events = [workload.event(each) for _ in range(VARIETY) for each in next(turns)]
+    events = [encoding.event(each) for _ in range(VARIETY) for each in next(turns)]
     starts = range(0, len(events) - size + 1, size)
     return [_batch(session_id, events[start : start + size]) for start in starts]
 

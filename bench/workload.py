@@ -9,9 +9,6 @@ from functools import cache
 from itertools import islice
 from typing import Any, Final
 
-from foldlog.v1.event_pb2 import EventBody, NewEvent
-from foldlog.v1.message_pb2 import ROLE_ASSISTANT, ROLE_TOOL, ROLE_USER, Message, ToolCall
-
 TURN: Final = 4
 TOOL: Final = "search_documents"
 # In bytes of JSON, role and names included: user 200, assistant with a call 600, tool result
@@ -71,27 +68,3 @@ def messages(count: int, seed: int = 1) -> list[Json]:
 def json_bytes(given: Sequence[Json]) -> int:
     """Return the size of messages as JSON, as any store has to keep it at least."""
     return sum(len(json.dumps(each, ensure_ascii=False).encode()) for each in given)
-
-
-def message(given: Json) -> Message:
-    """Return a message in Foldlog's form."""
-    made = Message(text=given["content"])
-    match given["role"]:
-        case "user":
-            made.role = ROLE_USER
-        case "tool":
-            made.role = ROLE_TOOL
-            made.tool_call_id = given["tool_call_id"]
-        case _:
-            made.role = ROLE_ASSISTANT
-            made.tool_calls.extend(_call(each) for each in given.get("tool_calls", ()))
-    return made
-
-
-def _call(given: Json) -> ToolCall:
-    return ToolCall(id=given["id"], **given["function"])
-
-
-def event(given: Json) -> NewEvent:
-    """Return the event that says a message."""
-    return NewEvent(body=EventBody(message=message(given)))

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from bench.experiments import appending, checking, latency, lengths, reading, storing
+from bench.experiments import (
+    appending,
+    checking,
+    following,
+    in_process,
+    latency,
+    lengths,
+    memory,
+    peers,
+    reading,
+    several,
+    starting,
+    storing,
+)
 
 ALL: Final = (
     *appending.EXPERIMENTS,
@@ -13,4 +26,10 @@ ALL: Final = (
     *checking.EXPERIMENTS,
     *storing.EXPERIMENTS,
     *latency.EXPERIMENTS,
+    *in_process.EXPERIMENTS,
+    *following.EXPERIMENTS,
+    *several.EXPERIMENTS,
+    *starting.EXPERIMENTS,
+    *memory.EXPERIMENTS,
+    *peers.EXPERIMENTS,
 )

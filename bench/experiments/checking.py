@@ -15,7 +15,7 @@ from foldlog.settings import Settings
 from foldlog.v1.message_pb2 import Message
 from foldlog.v1.service_pb2 import CheckRequestRequest
 
-from bench import workload
+from bench import encoding, workload
 from bench.goals import Case, Experiment, Goal, quotient
 from bench.ground import Ground
 from bench.samples import Sample
@@ -55,7 +55,7 @@ def full(ground: Ground, stack: ExitStack) -> Mapping[str, Case]:
     url = ground.migrated()
     with ExitStack() as growing:
         session_id = grown(ground.serve(url=url, closed_by=growing), LENGTH)
-    messages = [workload.message(each) for each in workload.messages(LENGTH)]
+    messages = [encoding.message(each) for each in workload.messages(LENGTH)]
     data = CheckRequestRequest(session_id=session_id, messages=messages).SerializeToString()
     runner = stack.enter_context(asyncio.Runner(loop_factory=uvloop.new_event_loop))
     store = open_store(url)

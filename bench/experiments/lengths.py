@@ -11,7 +11,7 @@ from foldlog.core.digest import prefix_digest
 from foldlog.v1.check_pb2 import PrefixDigest
 from foldlog.v1.service_pb2 import CheckRequestRequest
 
-from bench import workload
+from bench import encoding, workload
 from bench.crew import Task
 from bench.experiments.appending import APPEND, SESSIONS
 from bench.goals import Case, Experiment, Goal, quotient
@@ -62,7 +62,7 @@ def forks(ground: Ground, stack: ExitStack) -> Mapping[str, Case]:
 
 def incremental(session_id: str, length: int) -> bytes:
     """Return the check of a request whose last message is new to its sender."""
-    messages = [workload.message(each) for each in workload.messages(length)]
+    messages = [encoding.message(each) for each in workload.messages(length)]
     known = [message_from_proto(each) for each in messages[:-1]]
     count, digest, leading_system = prefix_digest(known)
     return CheckRequestRequest(

@@ -37,9 +37,13 @@ class Restarted:
 
     def read(self, session_id: str) -> Sample:
         """Read a session cold."""
+        self.restart()
+        return timed_read(self._served, session_id)
+
+    def restart(self) -> None:
+        """Restart the server and ask it about another session."""
         self._served.restart("graceful")
         read_bytes(self._served, GetMessagesRequest(session_id=self._other))
-        return timed_read(self._served, session_id)
 
 
 def timed_read(served: Served, session_id: str) -> Sample:
