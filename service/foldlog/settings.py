@@ -194,6 +194,26 @@ class Settings:
         least=0.1,
     )
     receive_bytes: int = _setting(64 * MIB, "The largest gRPC message accepted.", least=4 * MIB)
+    connections: int = _setting(
+        10_000,
+        "Connections at a time, and no more than the process may have files; further ones are"
+        " closed at once.",
+        least=1,
+    )
+    calls_per_connection: int = _setting(
+        10_000, "Calls under way on one connection, watches too; further ones wait.", least=1
+    )
+    handshake_timeout_s: float = _setting(
+        20.0,
+        "Seconds within which a new connection is to begin to speak HTTP/2, and TLS before it.",
+        least=0.1,
+    )
+    request_timeout_s: float = _setting(
+        120.0,
+        "Seconds within which the request of a call is to arrive whole; elements of streams may"
+        " take any time.",
+        least=0.1,
+    )
     watch_buffer: int = _setting(
         1_000,
         "Events stored while a watch waits for its reader to take one, before it is ended as too"

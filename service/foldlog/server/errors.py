@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
 from uuid import uuid4
 
 from google.protobuf.any_pb2 import Any as AnyMessage
@@ -10,7 +11,7 @@ from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
 from foldlog import observability
-from foldlog._grpc import grpc
+from foldlog._grpc import aio, grpc
 from foldlog.codec import violation_to_proto
 from foldlog.core import errors
 from foldlog.core.errors import FoldlogError, InvalidFieldError, RequestNotDerivableError
@@ -63,6 +64,7 @@ CODES: dict[type[FoldlogError], grpc.StatusCode] = {
     errors.PermissionDeniedError: _Code.PERMISSION_DENIED,
     errors.QuotaExceededError: _Code.RESOURCE_EXHAUSTED,
 }
+CODE_OF_NUMBER: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 RETRY_AFTER_S = {
     errors.OverloadedError: 1,
     errors.StoreUnavailableError: 1,
@@ -91,6 +93,13 @@ def status_of(error: FoldlogError) -> Status:
         packed.Pack(detail)
         status.details.append(packed)
     return status
+
+
+async def abort(context: aio.ServicerContext[Any, Any], error: FoldlogError) -> NoReturn:
+    """End a call with an error."""
+    status = status_of(error)
+    trailer = ((DETAILS_KEY, status.SerializeToString()),)
+    await context.abort(CODE_OF_NUMBER[status.code], status.message, trailer)
 
 
 def _details(error: FoldlogError) -> list[ProtoMessage]:

@@ -20,19 +20,17 @@ from foldlog.application.application import TENANTS, SessionApplication
 from foldlog.application.audit import Act, AuditLog
 from foldlog.application.tenant import Tenant
 from foldlog.core.errors import (
-    FoldlogError,
     InvalidFieldError,
     ShuttingDownError,
     TooLargeError,
 )
 from foldlog.server.callers import Authenticator, Caller, Standing, metadata_of
 from foldlog.server.crowding import is_crowded
-from foldlog.server.errors import DETAILS_KEY, as_ours, status_of
+from foldlog.server.errors import CODE_OF_NUMBER, abort, as_ours, status_of
 from foldlog.server.permissions import is_audited, require_permitted
 
 SERVICE = "foldlog.v1.SessionService"
 APPENDING = frozenset({"AppendEvents", "SeedSession", "RestoreEvents", "ImportSession"})
-CODE_OF_NUMBER = {code.value[0]: code for code in grpc.StatusCode}
 
 Method = Callable[[Any], Awaitable[Any]] | Callable[[Any], AsyncIterator[Any]]
 
@@ -281,9 +279,4 @@ class _Call:
             observability.metrics.call_finished(self._name, code.name, seconds)
             if self._name in APPENDING:
                 observability.metrics.append_failed(ours.reason)
-            await self._abort(ours)
-
-    async def _abort(self, error: FoldlogError) -> None:
-        status = status_of(error)
-        trailer = ((DETAILS_KEY, status.SerializeToString()),)
-        await self._context.abort(CODE_OF_NUMBER[status.code], status.message, trailer)
+            await abort(self._context, ours)

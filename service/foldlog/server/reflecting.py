@@ -10,7 +10,7 @@ from grpc_reflection.v1alpha import reflection
 from foldlog._grpc import aio, grpc
 from foldlog.core.errors import FoldlogError
 from foldlog.server.callers import Authenticator, metadata_of
-from foldlog.server.errors import DETAILS_KEY, as_ours, status_of
+from foldlog.server.errors import abort, as_ours
 
 PATH = f"/{reflection.SERVICE_NAME}/"
 
@@ -40,11 +40,8 @@ class ReflectionGuard(aio.ServerInterceptor):
 
 
 def _refusing(error: FoldlogError) -> grpc.RpcMethodHandler[Any, Any]:
-    status = status_of(as_ours(error))
-    code = next(code for code in grpc.StatusCode if code.value[0] == status.code)
-
     async def refuse(_: Any, context: aio.ServicerContext[Any, Any]) -> AsyncIterator[Any]:
-        await context.abort(code, status.message, ((DETAILS_KEY, status.SerializeToString()),))
+        await abort(context, as_ours(error))
         yield b""
 
     return grpc.stream_stream_rpc_method_handler(refuse)

@@ -28,16 +28,11 @@ from foldlog.server.recovery import RecoveryServicer
 from foldlog.server.reflecting import ReflectionGuard
 from foldlog.server.requests import RequestServicer
 from foldlog.server.servicer import Servicer
+from foldlog.server.single_requests import SingleRequests
 from foldlog.server.tls import require_tls_beyond_loopback, server_credentials
+from foldlog.server.transport import options_of
 from foldlog.settings import Settings, is_open, require_guarded
 from foldlog.v1 import service_pb2  # noqa: F401 - reflection serves what is imported
-
-OPTIONS_FIXED = (
-    ("grpc.so_reuseport", 0),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-    ("grpc.http2.max_pings_without_data", 0),
-)
 
 
 class Server:
@@ -50,7 +45,11 @@ class Server:
         self._health = HealthServicer()
         self._authenticator = authenticator_of(settings, app.store)
         self._server = aio.server(
-            options=options_of(settings), interceptors=(ReflectionGuard(self._authenticator),)
+            options=options_of(settings),
+            interceptors=(
+                ReflectionGuard(self._authenticator),
+                SingleRequests(settings.request_timeout_s),
+            ),
         )
 
     async def start(self) -> str:
@@ -104,18 +103,6 @@ def rpcs_of(tenant: Tenant, stopping: asyncio.Event) -> Mapping[str, Rpc]:
         **RequestServicer(tenant).rpcs(),
         **HeadServicer(tenant).rpcs(),
     }
-
-
-def options_of(settings: Settings) -> tuple[tuple[str, int], ...]:
-    silence_ms = round(settings.keepalive_s * 1_000)
-    return (
-        *OPTIONS_FIXED,
-        ("grpc.max_receive_message_length", settings.receive_bytes),
-        # Whoever vanished without a word would be watching for ever.
-        ("grpc.keepalive_time_ms", silence_ms),
-        ("grpc.keepalive_timeout_ms", silence_ms),
-        ("grpc.http2.ping_timeout_ms", silence_ms),
-    )
 
 
 def run(settings: Settings, ready: Callable[[str], None]) -> None:
