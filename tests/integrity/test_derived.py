@@ -191,6 +191,12 @@ def test_an_edit_of_a_checkpoint_is_found_there_and_in_forks(checkpointed: Serve
         expected = ("checkpoint", f"that of {version} rows is not what the rows come to")
         assert found(user, session) == [expected], forge.__name__
     assert found(user, fork) == [expected]
+    misfiled = "UPDATE foldlog_checkpoints SET tenant = %s WHERE originator_id = %s"
+    store(attacker, session, version, state)
+    attacker.sql(misfiled, "other", attacker.key(session))
+    said = [("checkpoint", f"that of {v} rows is filed under another tenant") for v, _ in made]
+    assert found(user, session) == said
+    attacker.sql(misfiled, "default", attacker.key(session))
     store(attacker, session, version, b"\xff")
     assert found(user, session) == [expected]
     store(attacker, session, version, state)

@@ -43,7 +43,7 @@ class Chains:
             raise SessionNotFoundError(session_id=session_id)
         id_ = aggregate_id(self._tenant, session_id)
         remembered = self._remembered(id_)
-        found = await indexed(self._feed, id_)
+        found = await indexed(self._feed, id_, self._tenant)
         audit = Audit(self._services, self._tenant, id_, session_id, frozenset(versions))
         verdict = await self._services.readers.run(audit.run, remembered, found)
         if verdict.is_deleted and not include_deleted:

@@ -14,6 +14,7 @@ from foldlog.application.projection import IndexProjection
 from foldlog.application.readers import Readers
 from foldlog.core.errors import FoldlogError, StoreUnavailableError
 from foldlog.persistence.entries import IndexEntry
+from foldlog.persistence.object_table import Reference
 from foldlog.persistence.store import Store
 
 PAGE = 500
@@ -101,6 +102,14 @@ class Feed:
     async def entry(self, aggregate_id: UUID) -> IndexEntry | None:
         """Return what the index holds of a session, deleted or not."""
         return await self._threads.run(self._store.index.entry, aggregate_id)
+
+    async def references(self, aggregate_id: UUID) -> tuple[list[Reference], int]:
+        """Return what is noted of a session's attachments, and up to where in the feed."""
+        return await self._threads.run(self._store.objects.table.references, aggregate_id)
+
+    async def misfiled_checkpoints(self, aggregate_id: UUID, tenant: str) -> list[int]:
+        """Return the versions of a session's checkpoints that are filed under another tenant."""
+        return await self._threads.run(self._store.checkpoints.misfiled, aggregate_id, tenant)
 
     async def _listen(self) -> None:
         """Pass on hints of other processes."""

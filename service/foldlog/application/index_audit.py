@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 from foldlog.application.domain import Session
 from foldlog.application.feed import Feed
 from foldlog.application.projection import change_of, merged
+from foldlog.application.reference_audit import Noted
 from foldlog.application.rows import Row
 from foldlog.application.verdict import Fault
 from foldlog.application.walk import Walked
@@ -30,16 +31,19 @@ ERASED = {"labels": labels_text(()), "metadata_json": "", "deleted": True}
 class Indexed:
     """A session's entry, and between which places in the feed the index was when it was read.
 
-    `fault` says what is wrong with how far it is; then the entry cannot be judged.
+    `fault` says what is wrong with how far it is; then the entry cannot be judged. Beside it, what
+    else the system alone sees: noted attachments, and checkpoints filed under another tenant.
     """
 
     entry: IndexEntry | None
     low: int
     high: int
-    fault: str = ""
+    fault: str
+    noted: Noted
+    misfiled: Sequence[int]
 
 
-async def indexed(feed: Feed, aggregate_id: UUID) -> Indexed:
+async def indexed(feed: Feed, aggregate_id: UUID, tenant: str) -> Indexed:
     """Read a session's entry once the index has passed all that was there before the call."""
     end, fault = await feed.end(), ""
     try:
@@ -53,7 +57,9 @@ async def indexed(feed: Feed, aggregate_id: UUID) -> Indexed:
         fault = f"its place in the feed, {low}, is behind what it has passed"
     if high > await feed.end():
         fault = f"its place in the feed, {high}, is behind the feed's end: rows there are missing"
-    return Indexed(entry, low, high, fault)
+    noted = Noted(*await feed.references(aggregate_id))
+    misfiled = await feed.misfiled_checkpoints(aggregate_id, tenant)
+    return Indexed(entry, low, high, fault, noted, misfiled)
 
 
 class IndexAudit:

@@ -12,6 +12,7 @@ from foldlog.application.checkpoint_audit import CheckpointAudit, checkpoint_ver
 from foldlog.application.domain import Segment, segments_from
 from foldlog.application.index_audit import IndexAudit, Indexed
 from foldlog.application.lane import Services
+from foldlog.application.reference_audit import ReferenceAudit
 from foldlog.application.replayed import Replayed
 from foldlog.application.verdict import Fault, Verdict
 from foldlog.application.walk import Walk
@@ -57,13 +58,14 @@ class Audit:
         for span in spans[:-1]:
             self._walk(span, frozenset())
         index = IndexAudit(found, self._id, self._tenant, self._session_id)
+        references = ReferenceAudit(found.noted, self._tenant, self._session_id)
         wanted = self._versions | ({remembered.version} if remembered else set())
-        self._walk(own, wanted, index).tell(verdict)
+        self._walk(own, wanted, index, references).tell(verdict)
         if not last:
             self._note("every row of it is missing")
         if remembered and not verdict.faults:
             self._compare(remembered)
-        self._look_at_derived(spans, index)
+        self._look_at_derived(spans, index, references, found.misfiled)
         verdict.chains = {v: c for v, c in verdict.chains.items() if v in self._versions}
         return verdict
 
@@ -74,8 +76,11 @@ class Audit:
     def _note(self, description: str) -> None:
         self._verdict.note([Fault(self._session_id, None, description)])
 
+    def _note_checkpoint(self, description: str) -> None:
+        self._verdict.note([Fault(self._session_id, None, description, AUDITED_PART_CHECKPOINT)])
+
     def _walk(
-        self, span: Segment, versions: frozenset[int], index: IndexAudit | None = None
+        self, span: Segment, versions: frozenset[int], *audits: IndexAudit | ReferenceAudit
     ) -> Replayed:
         stands_at = checkpoint_versions(self._store, span.aggregate_id)
         replayed = Replayed(span.aggregate_id, self._tenant, stands_at)
@@ -84,8 +89,8 @@ class Audit:
         walk = Walk(reader, recorder, self._tenant, span, self._verdict, versions)
         for walked in walk.rows():
             replayed.take(walked.row)
-            if index is not None:
-                index.take(walked)
+            for audit in audits:
+                audit.take(walked)
         return replayed
 
     def _ancestors(self) -> Sequence[Segment]:
@@ -98,13 +103,23 @@ class Audit:
         except (DecodeError, ValueError):
             return ()
 
-    def _look_at_derived(self, spans: Sequence[Segment], index: IndexAudit) -> None:
+    def _look_at_derived(
+        self,
+        spans: Sequence[Segment],
+        index: IndexAudit,
+        references: ReferenceAudit,
+        misfiled: Sequence[int],
+    ) -> None:
         """Compare what was made of the rows with them, if they are sound themselves."""
         if self._verdict.faults:
             return
         self._verdict.note(index.faults())
         if index.is_erased:
             return  # its checkpoints go once the rows have lost what they are compared with
+        if not self._verdict.is_deleted:  # of a deleted one attachments are collected
+            self._verdict.note(list(references.faults(self._store.objects.table)))
+        for version in misfiled:
+            self._note_checkpoint(f"that of {version} rows is filed under another tenant")
         states = {id_: replayed.states for id_, replayed in self._replays.items()}
         fault = CheckpointAudit(self._store, self._history, spans, states).fault()
         fault = fault or self._ahead()

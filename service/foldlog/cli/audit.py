@@ -22,6 +22,7 @@ WHAT_TO_DO = {
     "log": "Restore a backup from before the damage.",
     "checkpoint": "Stop the service and empty foldlog_checkpoints: it is a cache.",
     "index": "The log is whole: what listings say of the session is not to be believed.",
+    "attachments": "Collect none before it is mended; put again what is gone.",
     "unknown": "See what the release notes of the service say.",
 }
 

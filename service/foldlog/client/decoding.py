@@ -42,6 +42,7 @@ PARTS = {
     service_pb2.AUDITED_PART_LOG: AuditedPart.LOG,
     service_pb2.AUDITED_PART_CHECKPOINT: AuditedPart.CHECKPOINT,
     service_pb2.AUDITED_PART_INDEX: AuditedPart.INDEX,
+    service_pb2.AUDITED_PART_ATTACHMENTS: AuditedPart.ATTACHMENTS,
 }
 
 

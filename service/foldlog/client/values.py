@@ -172,6 +172,8 @@ class AuditedPart(StrEnum):
     """A cache of the log."""
     INDEX = "index"
     """What listings read."""
+    ATTACHMENTS = "attachments"
+    """Attachments that it names, or what is noted of them."""
     UNKNOWN = "unknown"
     """Something that a newer service looks at."""
 

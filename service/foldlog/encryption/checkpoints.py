@@ -38,6 +38,9 @@ class EncryptedCheckpoints(CheckpointRecorder):
     def delete(self, originator_id: UUID) -> None:
         self._plain.delete(originator_id)
 
+    def misfiled(self, originator_id: UUID, tenant: str) -> list[int]:
+        return self._plain.misfiled(originator_id, tenant)
+
     def select_events(
         self,
         originator_id: UUID | str,

@@ -9,6 +9,11 @@ from uuid import UUID
 
 from eventsourcing.persistence import AggregateRecorder, StoredEvent
 
+MISFILED = (
+    "SELECT originator_version FROM foldlog_checkpoints WHERE originator_id = %s AND tenant <> %s"
+    " ORDER BY originator_version"
+)
+
 
 class CheckpointRecorder(AggregateRecorder):
     """Writes and reads checkpoints; a checkpoint's version is that of the last row it covers."""
@@ -22,6 +27,10 @@ class CheckpointRecorder(AggregateRecorder):
     @abstractmethod
     def delete(self, originator_id: UUID) -> None:
         """Delete a session's checkpoints."""
+
+    @abstractmethod
+    def misfiled(self, originator_id: UUID, tenant: str) -> list[int]:
+        """Return the versions of a session's checkpoints that are filed under another tenant."""
 
     def latest(self, originator_id: UUID, lte_version: int) -> StoredEvent | None:
         """Return the newest checkpoint that covers no row after this version."""

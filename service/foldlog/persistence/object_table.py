@@ -269,6 +269,25 @@ class ObjectTable(ABC):
         sql = "DELETE FROM foldlog_object_references WHERE aggregate_id = %s"
         self._write([(sql, [self._key(aggregate_id)])])
 
+    def references(self, aggregate_id: UUID) -> tuple[list[Reference], int]:
+        """Return what is noted of a session's rows, and up to where in the feed.
+
+        Both of one moment, unless a collection follows the feed all the time.
+        """
+        sql = (
+            "SELECT tenant, sha256, version, seq, dropped FROM foldlog_object_references"
+            " WHERE aggregate_id = %s ORDER BY version"
+        )
+        for _ in range(10):
+            place, rows = self.followed(), self._rows((sql, [self._key(aggregate_id)]))
+            if self.followed() == place:
+                break
+        found = [
+            Reference(tenant, bytes(digest), aggregate_id, version, seq, bool(dropped))
+            for tenant, digest, version, seq, dropped in rows
+        ]
+        return found, place
+
     def followed(self) -> int:
         """Return the notification id up to which references are noted."""
         sql = "SELECT notification_id FROM foldlog_tracking WHERE application_name = %s"

@@ -41,6 +41,10 @@ class _AuditedPartEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AuditedPa
     """What the session index holds of the session, or how far it is. Where the log is whole, only
     listings, and what asks the index for forks and for calls, are wrong.
     """
+    AUDITED_PART_ATTACHMENTS: _AuditedPart.ValueType  # 4
+    """What the service notes of which attachments the log names, or an attachment that it names and that
+    is gone. Collect nothing before it is mended; what is gone comes back when it is put again.
+    """
 
 class AuditedPart(_AuditedPart, metaclass=_AuditedPartEnumTypeWrapper):
     """What a fault was found in."""
@@ -54,6 +58,10 @@ AUDITED_PART_CHECKPOINT: AuditedPart.ValueType  # 2
 AUDITED_PART_INDEX: AuditedPart.ValueType  # 3
 """What the session index holds of the session, or how far it is. Where the log is whole, only
 listings, and what asks the index for forks and for calls, are wrong.
+"""
+AUDITED_PART_ATTACHMENTS: AuditedPart.ValueType  # 4
+"""What the service notes of which attachments the log names, or an attachment that it names and that
+is gone. Collect nothing before it is mended; what is gone comes back when it is put again.
 """
 Global___AuditedPart: _TypeAlias = AuditedPart  # noqa: Y015
 

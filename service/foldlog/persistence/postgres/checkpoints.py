@@ -10,7 +10,7 @@ from eventsourcing.persistence import StoredEvent
 from eventsourcing.postgres import PostgresAggregateRecorder
 
 from foldlog.persistence import queries
-from foldlog.persistence.checkpoints import CheckpointRecorder
+from foldlog.persistence.checkpoints import MISFILED, CheckpointRecorder
 from foldlog.persistence.postgres.connections import PostgresConnections
 from foldlog.persistence.reading import EventReader
 from foldlog.persistence.rows import row_tenant
@@ -43,6 +43,9 @@ class PostgresCheckpointRecorder(EventReader, CheckpointRecorder, PostgresAggreg
     def delete(self, originator_id: UUID) -> None:
         with self.datastore.writing() as connection:
             connection.execute(DELETE, [originator_id])
+
+    def misfiled(self, originator_id: UUID, tenant: str) -> list[int]:
+        return [version for (version,) in self._rows((MISFILED, [originator_id, tenant]))]
 
     def _rows(self, query: queries.Query) -> list[tuple[Any, ...]]:
         return self.datastore.rows(query)

@@ -10,7 +10,7 @@ from eventsourcing.persistence import StoredEvent
 from eventsourcing.sqlite import SQLiteAggregateRecorder
 
 from foldlog.persistence import queries
-from foldlog.persistence.checkpoints import CheckpointRecorder
+from foldlog.persistence.checkpoints import MISFILED, CheckpointRecorder
 from foldlog.persistence.reading import EventReader
 from foldlog.persistence.rows import row_id, row_tenant
 from foldlog.persistence.sqlite.connections import SQLiteConnections
@@ -45,6 +45,9 @@ class SQLiteCheckpointRecorder(EventReader, CheckpointRecorder, SQLiteAggregateR
     def delete(self, originator_id: UUID) -> None:
         with self.datastore.writer() as connection:
             connection.execute(DELETE, (originator_id.bytes,))
+
+    def misfiled(self, originator_id: UUID, tenant: str) -> list[int]:
+        return [version for (version,) in self._rows((MISFILED, [originator_id.bytes, tenant]))]
 
     def _rows(self, query: queries.Query) -> list[tuple[Any, ...]]:
         return self.datastore.rows(*query)
