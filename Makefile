@@ -48,7 +48,19 @@ test: $(READY)
 soak: $(READY)
 	@$(BIN)/python -m tests.faults.soak --seconds $(SOAK_S) $(if $(SEED),--seed $(SEED))
 
-bench: $(READY)
+# The stores that we are measured beside, in an environment that nothing else needs.
+PEERS := .venv-bench
+$(PEERS)/.ready: bench/requirements.txt bench/constraints.txt
+	@echo "Setting up the stores to compare with in $(PEERS) ..."
+	@$(PYTHON) -m venv $(PEERS)
+	@$(PEERS)/bin/python -m pip install -qq --disable-pip-version-check -c bench/constraints.txt -r bench/requirements.txt
+	@mkdir -p $(PEERS)/claude
+	@$(PEERS)/bin/python -m pip download -qq --disable-pip-version-check -c bench/constraints.txt --no-deps --no-binary :all: \
+		-d $(PEERS)/claude claude-agent-sdk && tar xzf $(PEERS)/claude/*.tar.gz -C $(PEERS)/claude || \
+		echo "The Claude Agent SDK's example store cannot be had: it is left out, and the results say so."
+	@touch $@
+
+bench: $(READY) $(PEERS)/.ready
 	@$(BIN)/python -m bench $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-quick: $(READY)
@@ -83,5 +95,5 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from bench import machine, report
+from bench import machine, report, results
 from bench.experiments import ALL
+from bench.experiments.peers import PYTHON
 from bench.goals import Experiment, Missing, Outcome, measured
 from bench.ground import Ground
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 RESULTS: Final = ROOT / "bench" / "RESULTS.md"
+PLOTS: Final = ROOT / "docs" / "performance"
 SCRATCH: Final = ROOT / "build" / "bench"
 
 
@@ -72,11 +75,21 @@ def main() -> None:
             outcomes.append(run(ground, each, asked.rounds))
             print(f" {outcomes[-1].seconds:.0f} s", file=sys.stderr)
         text = report.written(outcomes, about, time.monotonic() - started)
-    is_whole = not (asked.only or asked.quick)
-    SCRATCH.mkdir(parents=True, exist_ok=True)
-    place = RESULTS if is_whole else SCRATCH / "results.md"
-    place.write_text(text, encoding="utf-8")
+    keep(text, outcomes, about, is_whole=not (asked.only or asked.quick or asked.rounds))
     print(text)
+
+
+def keep(
+    text: str, outcomes: Sequence[Outcome], about: Mapping[str, str], *, is_whole: bool
+) -> None:
+    """Write the report and the plots: of a whole run into the documentation, else aside."""
+    SCRATCH.mkdir(parents=True, exist_ok=True)
+    data = SCRATCH / "results.json"
+    results.write(outcomes, about, data)
+    (RESULTS if is_whole else SCRATCH / "results.md").write_text(text, encoding="utf-8")
+    if PYTHON.exists():
+        folder = PLOTS if is_whole else SCRATCH
+        subprocess.run([PYTHON, "-m", "bench.plots", data, folder], cwd=ROOT, check=True)
 
 
 if __name__ == "__main__":

@@ -82,6 +82,21 @@ async def test_opening_a_session_after_a_restart_reads_no_row_twice(url: str) ->
     assert not twice
 
 
+async def test_opening_a_compacted_session_reads_what_is_live(url: str) -> None:
+    async with observed(url) as seen:
+        await grown(seen.tenant, "session", 5_000)
+        compacted = said(1, "summary")
+        compacted.replace.positions.start, compacted.replace.positions.stop = 0, 4_979
+        await append(seen.tenant, "session", [compacted])
+        await append(seen.tenant, "session", [said(2, "said since")] * 999)
+        await seen.tenant.lanes.pool.close()
+    async with observed(url) as seen:
+        folded = await seen.tenant.reading.fold("session")
+        live = len(folded.fold.surface)
+    assert live == 20 + 1 + 999
+    assert sum(seen.rows.values()) <= live + 1  # and the row that says what the session is
+
+
 async def test_a_full_check_lets_appends_through(url: str) -> None:
     async with observed(url) as seen:
         await grown(seen.tenant, "long", 10_000)
