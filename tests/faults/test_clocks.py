@@ -14,6 +14,7 @@ from tests.faults.attempts import RETRY
 from tests.faults.clocks import Clock
 from tests.faults.extent import Extent
 from tests.faults.followers import Follower
+from tests.faults.harm import until_harm
 from tests.faults.outcome import Outcome
 from tests.faults.workers import Workers
 from tests.served import Served
@@ -108,7 +109,7 @@ async def test_control_events_in_the_order_of_their_times_are_in_disorder(
     control: Callable[[Outcome], None],
 ) -> None:
     servers, clocks = clocked(backend, BY_TIME)
-    outcome = await storm(servers, clocks, extent, 6)
+    outcome = await until_harm(lambda: storm(servers, clocks, extent, 6), "reordered")
     control(outcome)
     assert outcome.reordered > 0
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.faults.databases import Database, tell_server
 from tests.faults.extent import Extent
+from tests.faults.harm import until_harm
 from tests.faults.proxy import Proxy
 from tests.faults.raging import APPENDS, FORGETFUL, HOPEFUL, Fault, Inject, Serve, Take
 
@@ -45,7 +46,9 @@ async def test_control_a_commit_lost_in_a_silent_network_is_not_there(
     serve: Serve, database: Database, proxy: Proxy, silence: Inject, extent: Extent, control: Take
 ) -> None:
     served = serve("postgres", HOPEFUL, url=database.url_through(proxy.port), **IMPATIENT)
-    outcome = await SILENCE.rages(served, extent, silence, habits=APPENDS)
+    outcome = await until_harm(
+        lambda: SILENCE.rages(served, extent, silence, habits=APPENDS), "lost"
+    )
     control(outcome)
     assert outcome.lost > 0
 
@@ -73,7 +76,9 @@ async def test_control_retries_of_commits_that_wait_are_made_twice(
     serve: Serve, database: Database, no_standby: Inject, extent: Extent, control: Take
 ) -> None:
     served = serve("postgres", FORGETFUL, url=database.url, **IMPATIENT)
-    outcome = await NO_STANDBY.rages(served, extent, no_standby, habits=APPENDS)
+    outcome = await until_harm(
+        lambda: NO_STANDBY.rages(served, extent, no_standby, habits=APPENDS), "doubled"
+    )
     control(outcome)
     assert outcome.doubled > 0
 
@@ -108,6 +113,6 @@ async def test_control_writes_that_a_lock_kept_out_are_not_there(
             await asyncio.sleep(2)
 
     served = serve("postgres", HOPEFUL, url=database.url, **IMPATIENT)
-    outcome = await LOCKED.rages(served, extent, inject, 1, APPENDS)
+    outcome = await until_harm(lambda: LOCKED.rages(served, extent, inject, 1, APPENDS), "lost")
     control(outcome)
     assert outcome.lost > 0

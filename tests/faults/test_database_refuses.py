@@ -13,6 +13,7 @@ import pytest
 from tests.cluster import Server
 from tests.faults.databases import Database, fresh_database
 from tests.faults.extent import Extent
+from tests.faults.harm import until_harm
 from tests.faults.raging import APPENDS, HOPEFUL, Fault, Inject, Serve, Take
 
 READ_ONLY = Fault("PostgreSQL is read-only", "a commit that failed is not taken for done")
@@ -44,7 +45,7 @@ async def test_control_writes_to_a_read_only_database_are_not_there(
     serve: Serve, database: Database, forbid: Inject, extent: Extent, control: Take
 ) -> None:
     served = serve("postgres", HOPEFUL, url=database.url)
-    outcome = await READ_ONLY.rages(served, extent, forbid, 1, APPENDS)
+    outcome = await until_harm(lambda: READ_ONLY.rages(served, extent, forbid, 1, APPENDS), "lost")
     control(outcome)
     assert outcome.lost > 0
 
@@ -115,6 +116,8 @@ async def test_control_writes_to_a_full_disk_are_not_there(
     serve: Serve, small_database: Database, take_space: Inject, extent: Extent, control: Take
 ) -> None:
     served = serve("postgres", HOPEFUL, url=small_database.url)
-    outcome = await DISK_FULL.rages(served, extent, take_space, habits=APPENDS)
+    outcome = await until_harm(
+        lambda: DISK_FULL.rages(served, extent, take_space, habits=APPENDS), "lost"
+    )
     control(outcome)
     assert outcome.lost > 0

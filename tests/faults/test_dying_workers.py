@@ -17,6 +17,7 @@ from tests.faults.attempts import RETRY, answered
 from tests.faults.auditing import audit
 from tests.faults.counts import METRICS, open_watches
 from tests.faults.extent import Extent
+from tests.faults.harm import until_harm
 from tests.faults.histories import Append, Findings, Fork, Operation
 from tests.faults.outcome import Outcome
 from tests.faults.waiting import until
@@ -139,6 +140,7 @@ async def test_control_without_request_ids_the_successor_does_it_again(
     extent: Extent,
     control: Callable[[Outcome], None],
 ) -> None:
-    outcome = await storm(serve(backend, FORGETFUL, **METRICS), extent)
+    served = serve(backend, FORGETFUL, **METRICS)
+    outcome = await until_harm(lambda: storm(served, extent), "doubled")
     control(outcome)
     assert outcome.doubled > 0

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 
 from tests.faults.extent import Extent
+from tests.faults.harm import until_harm
 from tests.faults.outcome import Outcome
 from tests.faults.plans import APPENDS, EVERYTHING, Habits
 from tests.faults.workers import Workers
@@ -78,6 +79,6 @@ async def test_control_a_server_that_answers_before_the_commit_loses_writes(
     control: Callable[[Outcome], None],
 ) -> None:
     served = serve(backend, "tests.faults.unsafe.early_answers")
-    outcome = await storm(served, extent, 3, [], APPENDS)
+    outcome = await until_harm(lambda: storm(served, extent, 3, [], APPENDS), "lost")
     control(outcome)
     assert outcome.lost > 0

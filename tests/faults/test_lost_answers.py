@@ -22,6 +22,7 @@ from tests.client.proxy import Proxy
 from tests.faults.attempts import RETRY
 from tests.faults.counts import METRICS, open_watches
 from tests.faults.extent import Extent
+from tests.faults.harm import until_harm
 from tests.faults.outcome import Outcome
 from tests.faults.plans import Habits
 from tests.faults.waiting import until
@@ -130,7 +131,8 @@ async def test_control_without_request_ids_who_asks_again_does_it_again(
     control: Callable[[Outcome], None],
 ) -> None:
     storm, size = STORMS[kind]
-    outcome = await storm(serve(backend, FORGETFUL, **METRICS), extent, size)
+    served = serve(backend, FORGETFUL, **METRICS)
+    outcome = await until_harm(lambda: storm(served, extent, size), "doubled")
     control(outcome)
     assert outcome.doubled > 0
 

@@ -11,6 +11,7 @@ from foldlog import Client, errors
 
 from tests.faults.databases import Database
 from tests.faults.extent import Extent
+from tests.faults.harm import until_harm
 from tests.faults.raging import APPENDS, HOPEFUL, Fault, Inject, Serve, Take
 from tests.pgbouncer import PgBouncer
 
@@ -64,7 +65,9 @@ async def test_control_commits_that_the_pooler_cut_are_not_there(
     control: Take,
 ) -> None:
     served = serve("postgres", HOPEFUL, url=database.url_through(pooler.port))
-    outcome = await POOLER.rages(served, extent, break_pooler, 4, APPENDS)
+    outcome = await until_harm(
+        lambda: POOLER.rages(served, extent, break_pooler, 4, APPENDS), "lost"
+    )
     control(outcome)
     assert outcome.lost > 0
 

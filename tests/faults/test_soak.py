@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.faults.extent import Extent, extent_of
+from tests.faults.harm import ROUNDS, until_harm
 from tests.faults.outcome import Outcome, Recorded, require_harm, require_nothing_wrong
 from tests.faults.soak import BEGIN, END, PAGE, table, uncontrolled, with_table
 
@@ -42,6 +43,18 @@ def test_a_storm_that_did_harm_fails_and_a_control_that_did_none() -> None:
     for each in (HARM, replace(CALM, injected=0), replace(CALM, acknowledged=0)):
         with pytest.raises(AssertionError):
             require_nothing_wrong(each)
+
+
+async def test_a_control_goes_on_until_it_has_done_its_harm_but_not_for_ever() -> None:
+    outcomes = [CALM, replace(CALM, doubled=1), HARM, HARM]
+
+    async def storm() -> Outcome:
+        return outcomes.pop(0)
+
+    assert (await until_harm(storm, "lost")).lost == 4
+    assert outcomes == [HARM]
+    outcomes = [CALM] * 100
+    assert (await until_harm(storm, "lost")).injected == ROUNDS * CALM.injected
 
 
 def test_the_table_has_a_row_a_fault_with_what_its_control_found() -> None:

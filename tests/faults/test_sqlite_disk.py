@@ -16,6 +16,7 @@ from tests.contract.calls import Calls, fresh_id, imported
 from tests.contract.refusal import Refusal, refusal_of
 from tests.contract.said import user
 from tests.faults.extent import Extent
+from tests.faults.harm import until_harm
 from tests.faults.outcome import Outcome
 from tests.faults.plans import Habits
 from tests.faults.small_disk import SmallDisk, small_disk
@@ -109,7 +110,8 @@ async def test_control_a_server_that_answers_before_the_commit_loses_what_finds_
     extent: Extent,
     control: Callable[[Outcome], None],
 ) -> None:
-    outcome = await storm(start("tests.faults.unsafe.early_answers"), disk, extent, 1)
+    served = start("tests.faults.unsafe.early_answers")
+    outcome = await until_harm(lambda: storm(served, disk, extent, 1), "lost")
     control(outcome)
     assert outcome.lost > 0
 

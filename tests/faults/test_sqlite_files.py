@@ -16,6 +16,7 @@ from tests.contract.calls import Calls
 from tests.contract.refusal import refused
 from tests.contract.said import user
 from tests.faults.extent import Extent
+from tests.faults.harm import until_harm
 from tests.faults.outcome import Outcome
 from tests.faults.plans import Habits
 from tests.faults.workers import Workers
@@ -80,7 +81,7 @@ async def test_control_a_server_that_does_not_look_at_its_files_loses_with_the_l
     serve: Callable[..., Served], extent: Extent, control: Callable[[Outcome], None]
 ) -> None:
     served = serve("sqlite-file", "tests.faults.unsafe.blind_files")
-    outcome = await remove_log(served, extent, 1)
+    outcome = await until_harm(lambda: remove_log(served, extent, 1), "lost")
     control(outcome)
     assert outcome.lost > 0
 
@@ -190,8 +191,12 @@ async def test_control_two_processes_without_the_lock_do_not_see_each_others_wri
     other = other_on(served, tmp_path / "other").start()
     try:
         addresses = [served.address, other.address]
-        async with Workers(addresses, extent.random, count=6, sessions=2) as workers:
-            await workers.answers(200)
-        control(await outcome_of(workers, 1))
+
+        async def storm() -> Outcome:
+            async with Workers(addresses, extent.random, count=6, sessions=2) as workers:
+                await workers.answers(200)
+            return await outcome_of(workers, 1)
+
+        control(await until_harm(storm, "wrong"))
     finally:
         other.close()

@@ -12,6 +12,7 @@ from foldlog.persistence.migrate import migrate
 
 from tests.cluster import SETTINGS, Server, run
 from tests.faults.extent import Extent
+from tests.faults.harm import until_harm
 from tests.faults.outcome import Outcome
 from tests.faults.proxy import Proxy
 from tests.faults.raging import APPENDS, Fault, Serve, Take
@@ -102,10 +103,14 @@ async def test_a_failover_loses_and_doubles_nothing(
 async def test_control_a_standby_that_nobody_waits_for_loses_writes(
     serve: Serve, extent: Extent, control: Take
 ) -> None:
-    with pair(waits=False) as both:
-        served = serve("postgres", url=both.url, **IMPATIENT)
-        lose = both.fail_over
-        outcome = await FAILOVER.rages(served, extent, lose, 1, APPENDS, restarts=True)
-        served.close()
+    async def storm() -> Outcome:
+        with pair(waits=False) as both:
+            served = serve("postgres", url=both.url, **IMPATIENT)
+            lose = both.fail_over
+            outcome = await FAILOVER.rages(served, extent, lose, 1, APPENDS, restarts=True)
+            served.close()
+        return outcome
+
+    outcome = await until_harm(storm, "lost")
     control(outcome)
     assert outcome.lost > 0

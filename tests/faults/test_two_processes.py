@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from tests.faults.extent import Extent
+from tests.faults.harm import until_harm
 from tests.faults.outcome import Outcome
 from tests.faults.workers import Workers
 from tests.served import Served
@@ -46,6 +47,7 @@ async def test_what_two_servers_write_to_the_same_sessions_is_one_history(
 async def test_control_servers_that_do_not_look_at_the_store_tell_what_is_past(
     pair: Callable[..., list[Served]], extent: Extent, control: Callable[[Outcome], None]
 ) -> None:
-    outcome = await storm(pair("tests.faults.unsafe.unconfirmed_heads"), extent, 1)
+    servers = pair("tests.faults.unsafe.unconfirmed_heads")
+    outcome = await until_harm(lambda: storm(servers, extent, 1), "reordered")
     control(outcome)
     assert outcome.reordered > 0

@@ -16,6 +16,7 @@ from foldlog import AsyncClient, AsyncSession, errors, user
 from tests.faults.attempts import RETRY, answered
 from tests.faults.auditing import audit
 from tests.faults.extent import Extent
+from tests.faults.harm import until_harm
 from tests.faults.histories import Append, Operation, Refused, Wrote
 from tests.faults.outcome import Outcome
 from tests.faults.waiting import until
@@ -96,7 +97,8 @@ async def test_control_without_the_comparison_both_win(
     extent: Extent,
     control: Callable[[Outcome], None],
 ) -> None:
-    outcome = await race(serve(backend, f"{UNHEEDED}expectations"), extent, 20)
+    served = serve(backend, f"{UNHEEDED}expectations")
+    outcome = await until_harm(lambda: race(served, extent, 20), "reordered")
     control(outcome)
     assert outcome.reordered > 0
 
@@ -215,6 +217,7 @@ async def test_control_without_epochs_a_replaced_worker_goes_on(
     extent: Extent,
     control: Callable[[Outcome], None],
 ) -> None:
-    outcome = await succeed(serve(backend, f"{UNHEEDED}epochs"), extent, 4)
+    served = serve(backend, f"{UNHEEDED}epochs")
+    outcome = await until_harm(lambda: succeed(served, extent, 4), "reordered")
     control(outcome)
     assert outcome.reordered > 0

@@ -20,6 +20,7 @@ from tests.contract.said import user
 from tests.faults.attempts import RETRY
 from tests.faults.counts import METRICS, open_watches
 from tests.faults.extent import Extent
+from tests.faults.harm import until_harm
 from tests.faults.outcome import Outcome
 from tests.faults.proxy import Proxy
 from tests.faults.test_killed_servers import kill
@@ -122,7 +123,8 @@ async def test_control_watching_again_from_the_present_has_gaps(
     extent: Extent,
     control: Callable[[Outcome], None],
 ) -> None:
-    outcome = await storm(serve(backend), extent, 1, forgets=True)
+    served = serve(backend)
+    outcome = await until_harm(lambda: storm(served, extent, 1, forgets=True), "lost")
     control(outcome)
     assert outcome.lost > 0
 
