@@ -65,7 +65,7 @@ async def test_what_a_killed_server_acknowledged_is_there_once_and_in_order(
     starts_s: list[float] = []
     outcome = await storm(served, extent, 2, starts_s)
     for _ in extent.rounds(short=1, long=100 // KILLS_PER_HISTORY):
-        kills = extent.cycles(short=2, long=KILLS_PER_HISTORY)
+        kills = 2 if extent.share_s is None else KILLS_PER_HISTORY
         outcome = outcome.plus(await storm(served, extent, kills, starts_s))
     started = f"served again after {statistics.median(starts_s):.1f} s, at most {max(starts_s):.1f}"
     report(replace(outcome, remark=started))
