@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
 
 import pytest
 from foldlog.v1 import event_pb2, service_pb2
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from tests.contract.calls import Calls, imported
+from tests.contract.calls import DEADLINE_S, Calls, fresh_id, imported
 from tests.contract.recovering import (
     DISPATCHED,
     FAILED,
@@ -20,6 +22,7 @@ from tests.contract.recovering import (
 )
 from tests.contract.refusal import refused
 from tests.contract.said import assistant, replacing, result, system, turn_start, user
+from tests.persistence.stores import open_write
 from tests.served import Served
 
 
@@ -191,6 +194,22 @@ def test_an_imported_session_lists_what_its_file_left_unresolved(log: Calls) -> 
     log.rewind(2)
     copy = log.other(imported(log.stub, log.export(), f"{log.session_id}-copy").session.session_id)
     assert unresolved(copy) == [(1, "a"), (2, "b")]
+
+
+@pytest.mark.parametrize("backend", ["postgres"])
+def test_what_was_imported_is_listed_although_an_earlier_write_is_under_way(
+    log: Calls, served: Served
+) -> None:
+    """The index cannot pass the import before the write has ended, and the listing waits for it."""
+    log.append(assistant("", "a"), logs_call("a"))
+    data = log.export()
+    with ThreadPoolExecutor(1) as pool, open_write(served.database_url, uuid4()) as unfinished:
+        copy = log.other(imported(log.stub, data, fresh_id()).session.session_id)
+        listing = pool.submit(unresolved, copy)
+        with pytest.raises(TimeoutError):
+            listing.result(0.5)
+        unfinished.rollback()
+        assert listing.result(DEADLINE_S) == [(1, "a")]
 
 
 def test_a_token_of_another_listing_is_refused(log: Calls) -> None:

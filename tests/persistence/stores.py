@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
+import psycopg
+from foldlog.persistence.postgres.insertion import insert
 from foldlog.persistence.rows import SessionStoredEvent
 from foldlog.persistence.store import Store, open_store
 
@@ -47,3 +50,12 @@ def row(
 def rows(aggregate_id: UUID, count: int, first: int = 1) -> list[SessionStoredEvent]:
     """Return rows of successive versions; each state names its version."""
     return [row(aggregate_id, v, f"state {v}".encode()) for v in range(first, first + count)]
+
+
+@contextmanager
+def open_write(url: str, session: UUID) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """Write a row, and leave the transaction open."""
+    with psycopg.connect(url) as connection:
+        connection.execute("SELECT 1")
+        insert(connection, [row(session, 1)], 0, 0)
+        yield connection

@@ -5,22 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from threading import Event
 from typing import Any, cast
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import psycopg
 import pytest
 from foldlog.persistence.postgres.connections import PostgresConnections
-from foldlog.persistence.postgres.insertion import insert
 from foldlog.persistence.postgres.recorder import PostgresSessionRecorder
 from foldlog.persistence.postgres.watermark import oldest
 from foldlog.persistence.recorder import SessionRecorder
 from foldlog.persistence.store import Store, open_store
 
 from tests.persistence.following import Select, Tail, with_watermark, without_watermark
-from tests.persistence.stores import row, rows
+from tests.persistence.stores import open_write, row, rows
 from tests.postgres import empty_database
 
 WRITERS = 16
@@ -67,15 +65,6 @@ def test_without_the_watermark_the_same_reader_misses_rows(wide_store: Store) ->
     assert any(missed)
 
 
-@contextmanager
-def open_write(url: str, session: UUID) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    """Write a row, and leave the transaction open."""
-    with psycopg.connect(url) as connection:
-        connection.execute("SELECT 1")
-        insert(connection, [row(session, 1)], 0, 0)
-        yield connection
-
-
 def test_the_feed_waits_for_a_row_that_commits_late(wide_store: Store, postgres_url: str) -> None:
     early, late = uuid4(), uuid4()
     with open_write(postgres_url, early) as unfinished:
@@ -90,6 +79,17 @@ def test_the_feed_waits_for_a_row_that_commits_late(wide_store: Store, postgres_
         (late, 1),
         (late, 2),
     ]
+
+
+def test_what_is_stored_behind_an_open_write_has_its_place_before_it_can_be_read(
+    wide_store: Store, postgres_url: str
+) -> None:
+    recorder = wide_store.recorder
+    with open_write(postgres_url, uuid4()) as unfinished:
+        last = recorder.insert_chunks([rows(uuid4(), 2)])
+        assert (recorder.max_notification_id(), recorder.last_stored_id()) == (None, last)
+        unfinished.commit()
+    assert recorder.max_notification_id() == recorder.last_stored_id() == last
 
 
 def test_without_the_watermark_a_row_that_commits_late_is_passed_over(

@@ -120,7 +120,9 @@ def test_chunks_are_one_transaction(store: Store) -> None:
     with pytest.raises(RuntimeError):
         store.recorder.insert_chunks(failing())
     assert store.recorder.last_version(session) is None
-    assert store.recorder.insert_chunks([rows(session, 1_500), rows(session, 10, 1_501)]) == 1_510
+    last = store.recorder.insert_chunks([rows(session, 1_500), rows(session, 10, 1_501)])
+    assert last == store.recorder.max_notification_id()
+    assert store.recorder.insert_chunks([]) == store.recorder.insert_chunks([[]]) == 0
     assert store.recorder.last_version(session) == 1_510
 
 

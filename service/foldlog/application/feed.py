@@ -49,7 +49,8 @@ class Feed:
         newest: int | None = await self._threads.run(recorder.max_notification_id)
         indexed: int | None = await self._threads.run(index.position)
         self._seen, self._indexed = newest or 0, indexed or 0
-        self._own = self._seen  # listings are to have what was acknowledged before the start, too
+        # Listings are to have what was acknowledged before the start, too.
+        self._own = await self._threads.run(recorder.last_stored_id)
         self._tasks = [asyncio.create_task(self._follow())]
         if not self._store.is_exclusive:
             self._tasks.append(asyncio.create_task(self._listen()))
@@ -80,9 +81,11 @@ class Feed:
             raise StoreUnavailableError(cause="the index does not keep up") from None
 
     async def settled(self) -> None:
-        """Wait until the index has passed what any process wrote before the call."""
-        await self.indexed()
-        await self.indexed(await self.newest())
+        """Wait until the index has passed what any process wrote before the call.
+
+        Perhaps it may not be read yet, since an earlier write is under way.
+        """
+        await self.indexed(await self._threads.run(self._store.recorder.last_stored_id))
 
     async def newest(self) -> int:
         """Return the place of the newest row that may be read, whosever it is; 0 if none is."""

@@ -273,11 +273,10 @@ class Transfer:
         bulk = Bulk(head, request, row_count)
         recorder = self._services.store.recorder
         rows = bulk.rows(specs(head, fold, base))
-        await self._services.readers.run(recorder.insert_chunks, rows)
+        last = await self._services.readers.run(recorder.insert_chunks, rows)
         lane.supersede(head)
-        newest = await self._services.readers.run(recorder.max_notification_id)
-        self._services.on_stored(lane, (), newest or 0)
-        return newest or 0
+        self._services.on_stored(lane, (), last)
+        return last
 
     async def export(self, session_id: str, with_attachments: bool = False) -> AsyncIterator[bytes]:
         """Yield a session's file in pieces.

@@ -159,6 +159,9 @@ class EncryptedRecorder(SessionRecorder):
     def max_notification_id(self) -> int | None:
         return self._plain.max_notification_id()
 
+    def last_stored_id(self) -> int:
+        return self._plain.last_stored_id()
+
     def count_tenant_rows(self, tenant: str, after_id: int, most: int) -> int:
         return self._plain.count_tenant_rows(tenant, after_id, most)
 

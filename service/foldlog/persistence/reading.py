@@ -152,6 +152,10 @@ class FeedReader(EventReader):
         rows = self._rows(queries.last_notification(self._feed_stop(None)))
         return rows[0][0] if rows else None
 
+    def last_stored_id(self) -> int:
+        rows = self._rows(queries.last_notification(None))
+        return rows[0][0] if rows else 0
+
     def _notification(self, *row: Any) -> SessionNotification:
         return notification(self._id, *row)
 

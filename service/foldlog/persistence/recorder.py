@@ -39,7 +39,7 @@ class SessionRecorder(ApplicationRecorder):
 
     @abstractmethod
     def insert_chunks(self, chunks: Iterable[Sequence[StoredEvent]]) -> int:
-        """Write all the chunks in one transaction and return how many rows they had.
+        """Write all the chunks in one transaction; return the last row's notification id, or 0.
 
         At most 1,000,000 rows. If the iterable raises, nothing is written. Until the transaction
         ends, the feed stands still, and on SQLite writers wait. Raises DuplicateRowError.
@@ -120,6 +120,13 @@ class SessionRecorder(ApplicationRecorder):
 
         That is `after_id` at the feed's end. Of other tenants' rows nothing but the place is read.
         With rows that are larger together than `max_bytes` fewer than `limit`, but one.
+        """
+
+    @abstractmethod
+    def last_stored_id(self) -> int:
+        """Return the highest notification id of all, or 0; the feed's readers may not be there yet.
+
+        What commits later may stand before it.
         """
 
     @abstractmethod

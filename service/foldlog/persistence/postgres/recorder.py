@@ -83,8 +83,8 @@ class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRe
 
     def insert_chunks(self, chunks: Iterable[Sequence[StoredEvent]]) -> int:
         parts = (part for chunk in counted(chunks) for part in portions(chunk))
-        _, count = self._insert_all(parts)
-        return count
+        base, count = self._insert_all(parts)
+        return base | count - 1 if count else 0
 
     def _insert_all(self, parts: Iterable[Sequence[StoredEvent]]) -> tuple[int, int]:
         """Insert the parts in one transaction; return its part of the ids, and the row count."""

@@ -61,7 +61,7 @@ class SQLiteSessionRecorder(  # type: ignore[misc]
             return []
         with self.datastore.writer() as connection:
             _insert(connection, stored_events)
-            (last,) = connection.execute("SELECT last_insert_rowid()").fetchone()
+            last = _last_id(connection)
         return range(last - len(stored_events) + 1, last + 1)
 
     def is_held(self, stored_event: StoredEvent) -> bool:
@@ -69,12 +69,12 @@ class SQLiteSessionRecorder(  # type: ignore[misc]
         return False
 
     def insert_chunks(self, chunks: Iterable[Sequence[StoredEvent]]) -> int:
-        count = 0
+        is_empty = True
         with self.datastore.writer() as connection:
             for chunk in counted(chunks):
                 _insert(connection, chunk)
-                count += len(chunk)
-        return count
+                is_empty &= not chunk
+            return 0 if is_empty else _last_id(connection)
 
     def replace_states(self, originator_id: UUID, states: Sequence[tuple[int, bytes]]) -> None:
         with self.datastore.writer() as connection:
@@ -210,6 +210,11 @@ def _insert(connection: sqlite3.Connection, stored_events: Sequence[StoredEvent]
     parameters = [_parameters(stored) for stored in stored_events]
     with _collisions(connection, parameters):
         connection.executemany(INSERT, parameters)
+
+
+def _last_id(connection: sqlite3.Connection) -> int:
+    (last,) = connection.execute("SELECT last_insert_rowid()").fetchone()
+    return int(last)
 
 
 def _parameters(stored: StoredEvent) -> Parameters:
