@@ -20,6 +20,7 @@ from foldlog.persistence.index import (
     PageTokenError,
     SessionCreated,
 )
+from foldlog.persistence.quotas import Usage
 from foldlog.persistence.store import Store
 
 KINDS = ("note", "a\x00b", "")
@@ -164,6 +165,38 @@ def test_a_position_that_does_not_grow_changes_nothing(store: Store, position: i
         store.index.apply([created("second")], at(position))
     assert ids(store) == ["first"]
     assert store.index.position() == 5
+
+
+def test_what_another_process_has_applied_in_part_is_not_applied_again(store: Store) -> None:
+    """Two read from one place on; the second has read further once the first has applied."""
+    change = replace(created("s"), size_bytes=10)
+    store.index.apply([change], at(5), 0)
+    for after_id in (0, 3):
+        with pytest.raises(IntegrityError):
+            store.index.apply([change, created("t")], at(8), after_id)
+    store.index.apply([created("t")], at(8), 5)
+    assert sorted(ids(store)) == ["s", "t"]
+    assert store.quotas.usage("default") == Usage(2, 10)
+
+
+def test_an_index_that_is_rebuilt_holds_what_it_is_given_and_nothing_else(store: Store) -> None:
+    store.index.apply([created("old", labels={"a": "1"})], at(9))
+    store.index.rebuild(lambda: [[created("new", labels={"a": "2"})], [created("more")]], 7)
+    assert sorted(ids(store)) == ["more", "new"]
+    assert (ids(store, labels={"a": "1"}), ids(store, labels={"a": "2"})) == ([], ["new"])
+    assert store.index.position() == 7
+
+
+def test_a_rebuilding_that_fails_leaves_the_index_as_it_was(store: Store) -> None:
+    store.index.apply([created("old")], at(9))
+
+    def stretches() -> Iterator[list[IndexChange]]:
+        yield [created("new")]
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        store.index.rebuild(stretches, 10)
+    assert (ids(store), store.index.position()) == (["old"], 9)
 
 
 def test_of_processes_that_apply_the_same_stretch_one_does(store: Store) -> None:

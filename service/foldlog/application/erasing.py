@@ -210,6 +210,8 @@ class Erasing:
                 if row.topic != Session.Erased.TOPIC
             ]
             store.recorder.replace_states(aggregate_id, states)
+            before = sum(len(row.state) for row in page if row.topic != Session.Erased.TOPIC)
+            self._services.meter.freed(before - sum(len(state) for _, state in states))
             after = page[-1].originator_version
         store.checkpoints.delete(aggregate_id)
         store.data_keys.delete(aggregate_id)

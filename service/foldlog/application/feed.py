@@ -194,7 +194,7 @@ class Feed:
         if not found:
             return False
         try:
-            await self._threads.run(self._projection.process, found)
+            await self._threads.run(self._projection.process, found, self._indexed)
             self._indexed = found[-1].id
         except IntegrityError:
             reached: int | None = await self._threads.run(index.position)

@@ -138,8 +138,8 @@ class Meter:
             self._wait_for(-cost.sessions, -cost.size_bytes)
 
     def freed(self, size_bytes: int) -> None:
-        """Count bytes that were taken out of stored rows. Blocking."""
-        if self._is_on and size_bytes:
+        """Count bytes that were taken out of stored rows, as all are counted. Blocking."""
+        if size_bytes:
             self._table.count(self._tenant, 0, -size_bytes)
 
     def put(self, size_bytes: int) -> None:

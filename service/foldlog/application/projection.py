@@ -44,29 +44,31 @@ class IndexProjection(Projection[SessionIndex]):
         )
         self.view.apply([change], tracking)
 
-    def process(self, notifications: Sequence[Notification]) -> None:
-        """Apply a stretch of the feed in one transaction; row by row if one cannot be applied.
+    def process(self, notifications: Sequence[Notification], after_id: int) -> None:
+        """Apply the stretch of the feed after a place, which is to be where the index is.
 
-        Raises IntegrityError if another was faster.
+        In one transaction; row by row if one cannot be applied. Raises IntegrityError if the index
+        is somewhere else: another was faster.
         """
         try:
-            self._apply(notifications)
+            self._apply(notifications, after_id)
         except UNFIT:
             for each in notifications:
-                self._apply_alone(each)
+                self._apply_alone(each, after_id)
+                after_id = each.id
 
-    def _apply(self, notifications: Sequence[Notification]) -> None:
+    def _apply(self, notifications: Sequence[Notification], after_id: int) -> None:
         tracking = Tracking(INDEX_NAME, notifications[-1].id)
-        self.view.apply(list(coalesced(notifications)), tracking)
+        self.view.apply(list(coalesced(notifications)), tracking, after_id)
 
-    def _apply_alone(self, notification: Notification) -> None:
+    def _apply_alone(self, notification: Notification, after_id: int) -> None:
         """Apply one row, or pass it over: one session's damage keeps no other from its listing."""
         try:
-            self._apply([notification])
+            self._apply([notification], after_id)
         except UNFIT as error:
             place = notification.id
             observability.log("index.row_unfit", level="error", notification_id=place, error=error)
-            self.view.apply([], Tracking(INDEX_NAME, place))
+            self.view.apply([], Tracking(INDEX_NAME, place), after_id)
 
 
 def coalesced(notifications: Iterable[Notification]) -> Iterable[IndexChange]:
@@ -132,6 +134,23 @@ def change_of(aggregate_id: UUID, tenant: str, topic: str, envelope: Envelope) -
             return replace(change, erasing=True)
         case "erased":
             return replace(change, labels={}, metadata_json="")
+    return _of_stripped(change, topic, envelope)
+
+
+def _of_stripped(change: IndexChange, topic: str, envelope: Envelope) -> IndexChange:
+    """Return what a fact changes whose body an erasure took: its session was there, and is deleted.
+
+    Whose fork it was is gone.
+    """
+    if topic == Session.Deleted.TOPIC:
+        return replace(change, deleted=True)
+    if topic in (Session.Created.TOPIC, Session.Forked.TOPIC) and envelope.session_id:
+        created_at = change.update_time or Instant(0)
+        ancestors = tuple(
+            Ancestor(UUID(bytes=s.aggregate_id), s.to_version) for s in envelope.lineage
+        )
+        created = SessionCreated(envelope.session_id, created_at, segments=ancestors)
+        return replace(change, created=created)
     return change
 
 

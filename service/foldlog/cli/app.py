@@ -19,6 +19,7 @@ from foldlog.cli import (
     quotas,
     reading,
     recovery,
+    reindexing,
     retaining,
     serving,
     sessions,
@@ -31,7 +32,13 @@ from foldlog.cli.options import Address, ApiKeyFile, AsJson
 from foldlog.cli.outcome import Commands
 
 PANELS = {
-    "Run the service": (serving.serve, serving.migrate, diagnosis.doctor, anchoring.signing_key),
+    "Run the service": (
+        serving.serve,
+        serving.migrate,
+        diagnosis.doctor,
+        anchoring.signing_key,
+        reindexing.reindex,
+    ),
     "Sessions": (
         sessions.sessions,
         sessions.create,

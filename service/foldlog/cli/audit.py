@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 WHAT_TO_DO = {
     "log": "Restore a backup from before the damage.",
     "checkpoint": "Stop the service and empty foldlog_checkpoints: it is a cache.",
-    "index": "The log is whole: what listings say of the session is not to be believed.",
+    "index": "The log is whole. Make the index anew: foldlog reindex",
     "attachments": "Collect none before it is mended; put again what is gone.",
     "unknown": "See what the release notes of the service say.",
 }

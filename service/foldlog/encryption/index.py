@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -26,14 +26,28 @@ class EncryptedIndex(SessionIndex):
         self._plain = plain
         self._ciphers = ciphers
 
-    def apply(self, changes: Sequence[IndexChange], tracking: Tracking) -> None:
-        owners = {change.aggregate_id: change.tenant for change in changes if _metadata(change)}
-        ciphers = self._ciphers.ensure(owners)
-        encrypted = [
-            _encrypted(each, ciphers[each.aggregate_id]) if each.aggregate_id in ciphers else each
+    def apply(
+        self, changes: Sequence[IndexChange], tracking: Tracking, after_id: int | None = None
+    ) -> None:
+        self._ensured(changes)
+        self._plain.apply(self._all_encrypted(changes), tracking, after_id)
+
+    def rebuild(self, stretches: Callable[[], Iterable[Sequence[IndexChange]]], place: int) -> None:
+        # Before the transaction begins: keys are written apart from it.
+        for changes in stretches():
+            self._ensured(changes)
+        self._plain.rebuild(lambda: map(self._all_encrypted, stretches()), place)
+
+    def _ensured(self, changes: Sequence[IndexChange]) -> None:
+        self._ciphers.ensure(
+            {each.aggregate_id: each.tenant for each in changes if _metadata(each)}
+        )
+
+    def _all_encrypted(self, changes: Sequence[IndexChange]) -> list[IndexChange]:
+        return [
+            _encrypted(each, self._ciphers.get(each.aggregate_id)) if _metadata(each) else each
             for each in changes
         ]
-        self._plain.apply(encrypted, tracking)
 
     def list_sessions(self, query: IndexQuery) -> IndexPage:
         found = self._plain.list_sessions(query)

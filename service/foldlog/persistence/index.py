@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from foldlog.persistence.entries import IndexEntry
 
 INDEX_NAME = "sessions"
+TABLES = ("sessions", "session_terms", "lineage", "call_ledger")
 
 
 class PageTokenError(ValueError):
@@ -118,11 +119,21 @@ class SessionIndex(TrackingRecorder):
     """Keeps and reads the index. Methods block, and any thread may call them."""
 
     @abstractmethod
-    def apply(self, changes: Sequence[IndexChange], tracking: Tracking) -> None:
+    def apply(
+        self, changes: Sequence[IndexChange], tracking: Tracking, after_id: int | None = None
+    ) -> None:
         """Apply the changes and move the position, in one transaction.
 
-        Raises IntegrityError, and changes nothing, unless the position grows: another process was
-        faster.
+        Raises IntegrityError, and changes nothing, unless the position grows, from `after_id` if
+        that is given: another process was faster, and has applied some of it.
+        """
+
+    @abstractmethod
+    def rebuild(self, stretches: Callable[[], Iterable[Sequence[IndexChange]]], place: int) -> None:
+        """Put what the stretches of the log come to in place of all that is there.
+
+        In one transaction, after which the position is the place up to which they reach. Erasures
+        that are under way stay noted, and nothing is counted. May ask for the stretches twice.
         """
 
     def position(self) -> int | None:

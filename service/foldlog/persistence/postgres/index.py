@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +11,15 @@ from eventsourcing.persistence import IntegrityError, Tracking
 from eventsourcing.postgres import PostgresTrackingRecorder
 
 from foldlog.persistence.entries import IndexEntry, read_entry
-from foldlog.persistence.index import IndexChange, IndexPage, IndexQuery, IndexRow, SessionIndex
+from foldlog.persistence.index import (
+    INDEX_NAME,
+    TABLES,
+    IndexChange,
+    IndexPage,
+    IndexQuery,
+    IndexRow,
+    SessionIndex,
+)
 from foldlog.persistence.indexing import Writes, calls_of, uses_of, writes
 from foldlog.persistence.ledger import CallQuery, UnresolvedCall, unresolved_call
 from foldlog.persistence.ledger import listing as call_listing
@@ -25,6 +33,16 @@ TRACK = """
     INSERT INTO foldlog_tracking AS t (application_name, notification_id) VALUES (%s, %s)
     ON CONFLICT (application_name) DO UPDATE SET notification_id = excluded.notification_id
     WHERE t.notification_id < excluded.notification_id
+"""
+TRACK_FIRST = TRACK.replace("< excluded.notification_id", "= 0")
+TRACK_FROM = """
+    UPDATE foldlog_tracking SET notification_id = %s
+    WHERE application_name = %s AND notification_id = %s AND notification_id < %s
+"""
+# Takes the row's lock, so that nobody moves the index on meanwhile.
+HOLD = """
+    INSERT INTO foldlog_tracking (application_name, notification_id) VALUES (%s, %s)
+    ON CONFLICT (application_name) DO UPDATE SET notification_id = excluded.notification_id
 """
 TRACKED = "SELECT notification_id FROM foldlog_tracking WHERE application_name = %s"
 INSERT_SESSIONS = """
@@ -75,6 +93,9 @@ FORKS = """
 """
 
 
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
 class PostgresSessionIndex(PostgresTrackingRecorder, SessionIndex):
     """Keeps the index beside the events."""
 
@@ -96,16 +117,23 @@ class PostgresSessionIndex(PostgresTrackingRecorder, SessionIndex):
     def has_tracking_id(self, application_name: str, notification_id: int | None) -> bool:
         return SessionIndex.has_tracking_id(self, application_name, notification_id)
 
-    def apply(self, changes: Sequence[IndexChange], tracking: Tracking) -> None:
-        rows = writes(changes)
+    def apply(
+        self, changes: Sequence[IndexChange], tracking: Tracking, after_id: int | None = None
+    ) -> None:
         with self.datastore.writing() as connection:
             # Takes the row's lock, so that two processes apply one after the other.
-            track(connection, tracking)
-            for sql, columns in _statements(rows):
-                connection.execute(sql, columns)
-            move_on(connection, calls_of(changes), rows.stripped)
+            track(connection, tracking, after_id)
+            _write(connection, changes)
             for query in counted(uses_of(changes)):
                 connection.execute(*query)
+
+    def rebuild(self, stretches: Callable[[], Iterable[Sequence[IndexChange]]], place: int) -> None:
+        with self.datastore.writing() as connection:
+            connection.execute(HOLD, [INDEX_NAME, place])
+            for table in TABLES:
+                connection.execute(f"DELETE FROM foldlog_{table}")
+            for changes in stretches():
+                _write(connection, changes)
 
     def list_sessions(self, query: IndexQuery) -> IndexPage:
         rows = self.datastore.rows(listing(query, lambda aggregate_id: aggregate_id))
@@ -127,10 +155,21 @@ class PostgresSessionIndex(PostgresTrackingRecorder, SessionIndex):
         return [unresolved_call(each, lambda key: key) for each in rows]
 
 
-def track(connection: psycopg.Connection[tuple[Any, ...]], tracking: Tracking) -> None:
-    place = [tracking.application_name, tracking.notification_id]
-    if connection.execute(TRACK, place).rowcount != 1:
+def track(connection: Connection, tracking: Tracking, after_id: int | None = None) -> None:
+    name, place = tracking.application_name, tracking.notification_id
+    if after_id:
+        moved = connection.execute(TRACK_FROM, [place, name, after_id, place])
+    else:  # where nothing was applied yet, there may be no row
+        moved = connection.execute(TRACK if after_id is None else TRACK_FIRST, [name, place])
+    if moved.rowcount != 1:
         raise IntegrityError(f"the position of {tracking} does not grow")
+
+
+def _write(connection: Connection, changes: Sequence[IndexChange]) -> None:
+    rows = writes(changes)
+    for sql, columns in _statements(rows):
+        connection.execute(sql, columns)
+    move_on(connection, calls_of(changes), rows.stripped)
 
 
 def _statements(rows: Writes) -> Iterator[tuple[str, list[list[object]]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from sqlite3 import Connection
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,15 @@ from eventsourcing.sqlite import SQLiteCursor, SQLiteTrackingRecorder
 
 from foldlog.persistence.columns import id_of
 from foldlog.persistence.entries import IndexEntry, read_entry
-from foldlog.persistence.index import IndexChange, IndexPage, IndexQuery, IndexRow, SessionIndex
+from foldlog.persistence.index import (
+    INDEX_NAME,
+    TABLES,
+    IndexChange,
+    IndexPage,
+    IndexQuery,
+    IndexRow,
+    SessionIndex,
+)
 from foldlog.persistence.indexing import Writes, calls_of, uses_of, writes
 from foldlog.persistence.ledger import CallQuery, UnresolvedCall, unresolved_call
 from foldlog.persistence.ledger import listing as call_listing
@@ -26,6 +34,12 @@ TRACK = (
     "INSERT INTO foldlog_tracking (application_name, notification_id) VALUES (?1, ?2)"
     " ON CONFLICT (application_name) DO UPDATE SET notification_id = ?2 WHERE notification_id < ?2"
 )
+TRACK_FIRST = TRACK.replace("notification_id < ?2", "notification_id = 0")
+TRACK_FROM = (
+    "UPDATE foldlog_tracking SET notification_id = ?2"
+    " WHERE application_name = ?1 AND notification_id = ?3 AND notification_id < ?2"
+)
+FORGET_PLACE = "DELETE FROM foldlog_tracking WHERE application_name = ?"
 TRACKED = "SELECT notification_id FROM foldlog_tracking WHERE application_name = %s"
 INSERT_SESSION = (
     "INSERT INTO foldlog_sessions (tenant, aggregate_id, session_id, parent_session_id,"
@@ -81,15 +95,23 @@ class SQLiteSessionIndex(SQLiteTrackingRecorder, SessionIndex):
         rows = self.datastore.rows(TRACKED, [application_name])
         return rows[0][0] if rows else None
 
-    def apply(self, changes: Sequence[IndexChange], tracking: Tracking) -> None:
-        rows = writes(changes)
+    def apply(
+        self, changes: Sequence[IndexChange], tracking: Tracking, after_id: int | None = None
+    ) -> None:
         with self.datastore.writer() as connection:
-            track(connection, tracking)
-            for sql, parameters in _statements(rows):
-                connection.executemany(sql, parameters)
-            move_on(connection, calls_of(changes), rows.stripped)
+            track(connection, tracking, after_id)
+            _write(connection, changes)
             for sql, used in counted(uses_of(changes)):
                 connection.execute(sql.replace("%s", "?"), used)
+
+    def rebuild(self, stretches: Callable[[], Iterable[Sequence[IndexChange]]], place: int) -> None:
+        with self.datastore.writer() as connection:
+            connection.execute(FORGET_PLACE, (INDEX_NAME,))
+            track(connection, Tracking(INDEX_NAME, place))
+            for table in TABLES:
+                connection.execute(f"DELETE FROM foldlog_{table}")
+            for changes in stretches():
+                _write(connection, changes)
 
     def list_sessions(self, query: IndexQuery) -> IndexPage:
         sql, parameters = listing(query, _key)
@@ -111,10 +133,21 @@ class SQLiteSessionIndex(SQLiteTrackingRecorder, SessionIndex):
         return [unresolved_call(each, id_of) for each in rows]
 
 
-def track(connection: Connection, tracking: Tracking) -> None:
+def track(connection: Connection, tracking: Tracking, after_id: int | None = None) -> None:
     place = (tracking.application_name, tracking.notification_id)
-    if connection.execute(TRACK, place).rowcount != 1:
+    if after_id:
+        moved = connection.execute(TRACK_FROM, (*place, after_id))
+    else:  # where nothing was applied yet, there may be no row
+        moved = connection.execute(TRACK if after_id is None else TRACK_FIRST, place)
+    if moved.rowcount != 1:
         raise IntegrityError(f"the position of {tracking} does not grow")
+
+
+def _write(connection: Connection, changes: Sequence[IndexChange]) -> None:
+    rows = writes(changes)
+    for sql, parameters in _statements(rows):
+        connection.executemany(sql, parameters)
+    move_on(connection, calls_of(changes), rows.stripped)
 
 
 def _statements(rows: Writes) -> Iterator[tuple[str, Sequence[Sequence[object]]]]:
