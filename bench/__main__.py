@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+import traceback
+from collections.abc import Sequence
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Final
 
-from bench import machine, report, results
+from bench import machine
 from bench.experiments import ALL
-from bench.experiments.peers import PYTHON
-from bench.goals import Experiment, Missing, Outcome, measured
+from bench.goals import Cases, Experiment, Missing, Outcome, measured
 from bench.ground import Ground
-
-ROOT: Final = Path(__file__).resolve().parents[1]
-RESULTS: Final = ROOT / "bench" / "RESULTS.md"
-PLOTS: Final = ROOT / "docs" / "performance"
-SCRATCH: Final = ROOT / "build" / "bench"
+from bench.results import Results
 
 
 def arguments() -> argparse.Namespace:
@@ -44,19 +37,27 @@ def chosen(only: str, quick: bool) -> Sequence[Experiment]:
 
 
 def run(ground: Ground, experiment: Experiment, rounds: int | None) -> Outcome:
-    """Measure an experiment, round after round."""
+    """Measure an experiment, round after round. One that fails says so in the report."""
     outcome, started = Outcome(experiment), time.monotonic()
-    with ExitStack() as stack:
-        opened = experiment.open(ground, stack)
-        cases = {name: each for name, each in opened.items() if not isinstance(each, Missing)}
-        outcome.missing = {
-            name: each.why for name, each in opened.items() if isinstance(each, Missing)
-        }
-        for number in range(rounds or experiment.rounds):
-            outcome.rounds.append(measured(cases, number))
-            print(".", end="", flush=True, file=sys.stderr)
+    try:
+        with ExitStack() as stack:
+            measure(experiment.open(ground, stack), outcome, rounds or experiment.rounds)
+    except Exception as error:
+        # The others, which took minutes, are not to be lost with it.
+        traceback.print_exc()
+        outcome.missing["all of it"] = f"{type(error).__name__}: {error}".partition("\n")[0]
     outcome.seconds = time.monotonic() - started
     return outcome
+
+
+def measure(opened: Cases, outcome: Outcome, rounds: int) -> None:
+    """Measure the cases that there are, and note why others are not."""
+    cases = {name: each for name, each in opened.items() if not isinstance(each, Missing)}
+    missing = {name: each.why for name, each in opened.items() if isinstance(each, Missing)}
+    outcome.missing.update(missing)
+    for number in range(rounds):
+        outcome.rounds.append(measured(cases, number))
+        print(".", end="", flush=True, file=sys.stderr)
 
 
 def main() -> None:
@@ -66,30 +67,18 @@ def main() -> None:
         print(*(f"{each.name:16} {each.title}" for each in ALL), sep="\n")
         return
     experiments = chosen(asked.only, asked.quick)
-    started, outcomes = time.monotonic(), []
+    outcomes: list[Outcome] = []
     with Ground() as ground:
-        about = machine.facts(ground.postgres.url(), ground.folder)
+        results = Results(machine.facts(ground.postgres.url(), ground.folder))
         for number, each in enumerate(experiments, 1):
             label = f"[{number}/{len(experiments)}] {each.title} "
             print(label, end="", flush=True, file=sys.stderr)
             outcomes.append(run(ground, each, asked.rounds))
             print(f" {outcomes[-1].seconds:.0f} s", file=sys.stderr)
-        text = report.written(outcomes, about, time.monotonic() - started)
-    keep(text, outcomes, about, is_whole=not (asked.only or asked.quick or asked.rounds))
-    print(text)
-
-
-def keep(
-    text: str, outcomes: Sequence[Outcome], about: Mapping[str, str], *, is_whole: bool
-) -> None:
-    """Write the report and the plots: of a whole run into the documentation, else aside."""
-    SCRATCH.mkdir(parents=True, exist_ok=True)
-    data = SCRATCH / "results.json"
-    results.write(outcomes, about, data)
-    (RESULTS if is_whole else SCRATCH / "results.md").write_text(text, encoding="utf-8")
-    if PYTHON.exists():
-        folder = PLOTS if is_whole else SCRATCH
-        subprocess.run([PYTHON, "-m", "bench.plots", data, folder], cwd=ROOT, check=True)
+            results.keep(outcomes)
+    if not (asked.only or asked.quick or asked.rounds):
+        results.publish()
+    print(results.text)
 
 
 if __name__ == "__main__":

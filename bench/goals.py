@@ -99,7 +99,8 @@ class Outcome:
         ]
 
     def _lacks(self, goal: Goal) -> bool:
-        return bool(goal.needs) and all(each in self.missing for each in goal.needs)
+        without = bool(goal.needs) and all(each in self.missing for each in goal.needs)
+        return without or not self.rounds
 
     def _spread(self, goal: Goal) -> Spread:
         return Spread.of([goal.ratio(each) for each in self.rounds])
@@ -107,7 +108,8 @@ class Outcome:
     @property
     def figures(self) -> dict[str, dict[str, Spread]]:
         """The figures of each case."""
-        return {name: spreads([each[name] for each in self.rounds]) for name in self.rounds[0]}
+        names = self.rounds[0] if self.rounds else ()
+        return {name: spreads([each[name] for each in self.rounds]) for name in names}
 
 
 def measured(cases: Mapping[str, Case], number: int) -> Round:

@@ -55,16 +55,21 @@ def _measured(verdict: Verdict) -> str:
 def detail(outcome: Outcome) -> Iterator[str]:
     """Yield the lines about an experiment: every figure of every case."""
     yield f"\n## {outcome.experiment.title}\n"
-    figures = outcome.figures
+    yield from table_of(outcome.figures)
+    rounds = f"{len(outcome.rounds)} rounds, {outcome.seconds:.0f} s."
+    yield f"\n`{outcome.experiment.name}`, {rounds}"
+    yield from outcome.experiment.notes
+    for name, why in outcome.missing.items():
+        yield f"\nNot measured: {name}: {why}"
+
+
+def table_of(figures: Mapping[str, Mapping[str, Spread]]) -> Iterator[str]:
+    """Yield the lines of a table of cases and figures."""
     names = [each for each in UNITS if any(each in case for case in figures.values())]
     yield f"| case | {' | '.join(UNITS[each] or each for each in names)} |"
     yield f"| --- |{' --- |' * len(names)}"
     for case, of_case in figures.items():
         yield f"| {case} | {' | '.join(cell(of_case.get(each)) for each in names)} |"
-    yield f"\n`{outcome.experiment.name}`, {len(outcome.rounds)} rounds, {outcome.seconds:.0f} s."
-    yield from outcome.experiment.notes
-    for name, why in outcome.missing.items():
-        yield f"\nNot measured: {name}: {why}"
 
 
 def cell(spread: Spread | None) -> str:

@@ -55,12 +55,12 @@ class Peer:
     async def _prepare(self, _: float) -> None:
         await self._store.prepare()
         await self._store.connect()
-        await self._store.load(str(uuid4()))
 
     async def _grow(self, workers: float) -> None:
         """Make the sessions that workers append to, or the long one if there are none."""
         if not workers:
             await self._store.grow(self._long, workload.messages(LONG))
+            await self._load(0)
         for seed in range(int(workers)):
             await self._store.grow(session_of(seed), workload.messages(WORKED, seed))
 

@@ -22,7 +22,7 @@ MULTIPLY: Final = """
     SELECT (jsonb_populate_record(e, jsonb_build_object('id', e.id || '-' || n))).*
     FROM events e CROSS JOIN generate_series(1, $2 - 1) n WHERE e.session_id = $1
 """
-WRITTEN: Final = 100
+WRITTEN: Final = 40
 
 
 class GoogleADK:

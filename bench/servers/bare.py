@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from foldlog._grpc import aio, grpc
-from foldlog.server.run import loop_factory, options_of
+from foldlog.server.run import loop_factory
+from foldlog.server.transport import options_of
 from foldlog.settings import Settings
 
 SERVICE: Final = "foldlog.bench.Bare"

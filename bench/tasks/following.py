@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,12 +19,13 @@ from bench.crew import Gate, Stopwatch, Tally
 
 NS: Final = 1e9
 QUIET_S: Final = 1.5
-OPENED_AT_ONCE: Final = 50
+PER_CONNECTION: Final = 50
+OWN_CONNECTION: Final = (("grpc.use_local_subchannel_pool", 1),)
 
 
 @dataclass(frozen=True, slots=True)
 class Watches:
-    """So many watches of one session, over one connection."""
+    """So many watches of one session, over as many connections as hold them."""
 
     address: str
     session_id: str
@@ -33,19 +36,24 @@ class Watches:
         return uvloop.run(self._run(gate))
 
     async def _run(self, gate: Gate) -> Tally:
-        async with aio.insecure_channel(self.address) as channel:
+        async with AsyncExitStack() as stack:
             calls: list[Any] = []
             while len(calls) < self.count:
-                opened = min(OPENED_AT_ONCE, self.count - len(calls))
+                connection = aio.insecure_channel(self.address, options=OWN_CONNECTION)
+                channel = await stack.enter_async_context(connection)
+                opened = min(PER_CONNECTION, self.count - len(calls))
                 calls += await asyncio.gather(*(self._open(channel) for _ in range(opened)))
             gate()
-            watch = Stopwatch(self.seconds)
-            readers = [asyncio.create_task(_drain(each, watch)) for each in calls]
-            await asyncio.sleep(self.seconds)
-            tally = watch.stop()
-            for each in readers:
-                each.cancel()
-            return tally
+            return await self._drained(calls)
+
+    async def _drained(self, calls: Sequence[Any]) -> Tally:
+        watch = Stopwatch(self.seconds)
+        readers = [asyncio.create_task(_drain(each, watch)) for each in calls]
+        await asyncio.sleep(self.seconds)
+        tally = watch.stop()
+        for each in readers:
+            each.cancel()
+        return tally
 
     async def _open(self, channel: aio.Channel) -> Any:
         """Open a watch, and read until it has caught up."""
