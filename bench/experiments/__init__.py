@@ -11,6 +11,7 @@ from bench.experiments import (
     in_process,
     latency,
     lengths,
+    limits,
     memory,
     peers,
     reading,
@@ -20,6 +21,7 @@ from bench.experiments import (
 )
 
 ALL: Final = (
+    *limits.EXPERIMENTS,
     *appending.EXPERIMENTS,
     *lengths.EXPERIMENTS,
     *reading.EXPERIMENTS,

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -110,7 +111,7 @@ def cases_of(
 ) -> dict[str, Case | Missing]:
     """Return a case for each peer that is there."""
     return {
-        name: each if isinstance(each, Missing) else (lambda peer=each: ask(peer))  # type: ignore[misc]
+        name: each if isinstance(each, Missing) else partial(ask, each)
         for name, each in peers.items()
     }
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, Final
 
 import psycopg
 
 from bench import workload
 from bench.experiments.lengths import FORK
-from bench.goals import Case, Experiment, Goal
+from bench.goals import Case, Cases, Experiment, Goal, Missing
 from bench.ground import Ground
 from bench.samples import Sample
 from bench.sessions import grown
@@ -25,9 +26,11 @@ SIZE: Final = """
 """
 WAL: Final = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint"
 EVENTS: Final = "SELECT count(*) FROM foldlog_events"
+LENGTHS: Final = (1_000, 10_000)
 TOTAL: Final = 10_000
 FORKS: Final = 40
 QUIET_S: Final = 0.6
+COMPRESSED: Final = "with compression on"
 
 
 def number(connection: psycopg.Connection[Any], sql: str) -> int:
@@ -58,9 +61,10 @@ def disk(ground: Ground, length: int) -> Sample:
     return {"bytes": size / TOTAL, "ratio": size / TOTAL / asked}
 
 
-def sizes(ground: Ground, stack: ExitStack) -> Mapping[str, Case]:
+def sizes(ground: Ground, stack: ExitStack) -> Cases:
     """Sessions of two lengths, as many messages in all."""
-    return {f"sessions of {n:,}": lambda n=n: disk(ground, n) for n in (1_000, 10_000)}  # type: ignore[misc]
+    written = {f"sessions of {n:,}": partial(disk, ground, n) for n in LENGTHS}
+    return written | {COMPRESSED: Missing("the service does not compress")}
 
 
 def fork_writes(ground: Ground, length: int) -> Sample:
@@ -95,23 +99,27 @@ def settled(connection: psycopg.Connection[Any]) -> None:
 
 def writes(ground: Ground, stack: ExitStack) -> Mapping[str, Case]:
     """Forks of sessions of two lengths."""
-    return {f"fork of {n:,}": lambda n=n: fork_writes(ground, n) for n in (100, 10_000)}  # type: ignore[misc]
+    return {f"fork of {n:,}": partial(fork_writes, ground, n) for n in (100, 10_000)}
 
 
+def disk_goal(where: str, case: str, most: float) -> Goal:
+    """Return the goal of what a message takes up."""
+    return Goal(
+        f"bytes per message on disk, all tables and indexes, {where}",
+        "the JSON bytes of the messages",
+        lambda each: each[case]["ratio"],
+        most=most,
+        needs=(case,),
+    )
+
+
+SMALLER: Final = disk_goal(COMPRESSED, COMPRESSED, 0.75)
 EXPERIMENTS: Final = (
     Experiment(
         "bytes",
         "bytes per message on disk, all tables and indexes",
         sizes,
-        tuple(
-            Goal(
-                f"bytes per message on disk at {length} messages",
-                "the JSON bytes of the messages",
-                lambda each, length=length: each[f"sessions of {length}"]["ratio"],  # type: ignore[misc]
-                most=1.45,
-            )
-            for length in ("1,000", "10,000")
-        ),
+        (*(disk_goal(f"at {n:,} messages", f"sessions of {n:,}", 1.45) for n in LENGTHS), SMALLER),
         rounds=1,
     ),
     Experiment(

@@ -11,7 +11,7 @@ import hashlib
 import struct
 import sys
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,6 +36,33 @@ FORMATS: Final = [pq.Format.BINARY] * len(TYPES)
 _integer = struct.Struct("!i").pack
 
 
+def prepare(libpq: pq.abc.PGconn) -> None:
+    """Prepare the insert on a connection."""
+    libpq.prepare(NAME, INSERT, TYPES)
+
+
+def encoded(
+    sessions: Sequence[bytes], seqs: Iterable[int], data: Sequence[bytes]
+) -> Sequence[bytes]:
+    """Return the columns of rows as the insert takes them."""
+    numbers = [_integer(each) for each in seqs]
+    return [array(UUID, sessions), array(INTEGER, numbers), array(BYTEA, data)]
+
+
+def insert(
+    libpq: pq.abc.PGconn, sessions: Sequence[bytes], seqs: Iterable[int], data: Sequence[bytes]
+) -> None:
+    """Insert rows on a connection that has it prepared; they are durable on return."""
+    values = encoded(sessions, seqs, data)
+    require_done(libpq.exec_prepared(NAME, values, FORMATS, pq.Format.BINARY))
+
+
+def require_done(result: pq.abc.PGresult) -> None:
+    """Exit with PostgreSQL's own words unless a command was done."""
+    if result.status != pq.ExecStatus.COMMAND_OK:
+        sys.exit(result.error_message.decode())
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One message of a session."""
@@ -53,7 +80,7 @@ class Committer:
         self._connection = psycopg.connect(url, autocommit=True)
         self._connection.execute(TABLE)
         self._libpq = self._connection.pgconn
-        self._libpq.prepare(NAME, INSERT, TYPES)
+        prepare(self._libpq)
         self._libpq.nonblocking = 1
         self._waiting: list[tuple[Sequence[Row], asyncio.Future[None]]] = []
         self._committing: list[tuple[Sequence[Row], asyncio.Future[None]]] = []
@@ -73,11 +100,9 @@ class Committer:
     def _send(self) -> None:
         self._committing, self._waiting = self._waiting, []
         rows = [row for group, _ in self._committing for row in group]
-        values = [
-            array(UUID, [row.session for row in rows]),
-            array(INTEGER, [_integer(row.seq) for row in rows]),
-            array(BYTEA, [row.data for row in rows]),
-        ]
+        values = encoded(
+            [row.session for row in rows], [row.seq for row in rows], [row.data for row in rows]
+        )
         self._libpq.send_query_prepared(NAME, values, FORMATS, pq.Format.BINARY)
         self._flush()
 
@@ -94,8 +119,7 @@ class Committer:
             if result is None:
                 self._committed()
                 return
-            if result.status != pq.ExecStatus.COMMAND_OK:
-                sys.exit(result.error_message.decode())
+            require_done(result)
 
     def _committed(self) -> None:
         done, self._committing = self._committing, []
