@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+from eventsourcing.persistence import StoredEvent
 from foldlog.application.application import SessionApplication
 from foldlog.application.decisions import Guard
 from foldlog.application.incoming import Incoming, incoming_events
 from foldlog.application.tenant import Tenant
 from foldlog.internal.v1.raw_pb2 import RawNewEvent
+from foldlog.persistence.recorder import LoopInserter, OnThread
 from foldlog.persistence.store import open_store
 from foldlog.settings import Settings
 from foldlog.v1.event_pb2 import EventBody
@@ -28,6 +30,11 @@ class Observed:
         self._calls = calls
         self._rows = rows
 
+    def loop_inserter(self) -> Any:
+        """Return what inserts from the loop, observed too."""
+        inserter = self._recorder.loop_inserter()
+        return None if inserter is None else ObservedInserter(inserter, self._calls)
+
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._recorder, name)
         if not callable(found):
@@ -41,6 +48,23 @@ class Observed:
             return answer
 
         return call
+
+
+class ObservedInserter:
+    """Passes inserts from the loop on, counting them as what they are."""
+
+    def __init__(self, inserter: LoopInserter, calls: Counter[str]) -> None:
+        self._inserter = inserter
+        self._calls = calls
+
+    async def insert(self, rows: Sequence[StoredEvent], on_thread: OnThread) -> int:
+        """Insert rows."""
+        self._calls["insert_events"] += 1
+        return await self._inserter.insert(rows, on_thread)
+
+    def close(self) -> None:
+        """Close it."""
+        self._inserter.close()
 
 
 class Observation:

@@ -97,6 +97,22 @@ async def test_opening_a_compacted_session_reads_what_is_live(url: str) -> None:
     assert sum(seen.rows.values()) <= live + 1  # and the row that says what the session is
 
 
+async def test_opening_what_was_just_compacted_reads_little_more_than_what_is_live(
+    url: str,
+) -> None:
+    async with observed(url) as seen:
+        await grown(seen.tenant, "session", 5_000)
+        compacted = said(1, "summary")
+        compacted.replace.positions.start, compacted.replace.positions.stop = 0, 4_899
+        await append(seen.tenant, "session", [compacted])
+        await append(seen.tenant, "session", [said(2, "after")])
+        await seen.tenant.lanes.pool.close()
+    async with observed(url) as seen:
+        folded = await seen.tenant.reading.fold("session")
+    assert len(folded.fold.surface) == 102
+    assert sum(seen.rows.values()) <= 110
+
+
 async def test_a_full_check_lets_appends_through(url: str) -> None:
     async with observed(url) as seen:
         await grown(seen.tenant, "long", 10_000)

@@ -17,11 +17,13 @@ from foldlog.core.errors import (
     StoreDamagedError,
     StoreUnavailableError,
 )
+from foldlog.persistence.recorder import STATEMENT_ROWS
 from foldlog.persistence.rows import SessionStoredEvent
 from foldlog.persistence.store import Store
 
 MAX_ROWS = 500
 MAX_BYTES = 4 * 1024 * 1024
+LOOP_BYTES = 256 * 1024  # what takes longer to send is sent by the thread
 
 
 @dataclass(slots=True)
@@ -54,6 +56,7 @@ class Committer:
         self._wait_s = wait_s
         self._is_store_away = False
         self._threads = Readers(1, "committer")
+        self._on_loop = store.recorder.loop_inserter()
         self._waiting: deque[Commit] = deque()
         self._running: asyncio.Task[None] | None = None
 
@@ -71,6 +74,8 @@ class Committer:
     async def close(self) -> None:
         """Write what is queued, then stop."""
         await self.idle()
+        if self._on_loop is not None:
+            await self._threads.run(self._on_loop.close)
         self._threads.close()
 
     async def _drain(self) -> None:
@@ -110,7 +115,7 @@ class Committer:
         started = time.perf_counter()
         try:
             with observability.tracing.commit_span(len(rows), len(owners)):
-                ids = await self._threads.run(self._insert, rows)
+                newest = await self._insert(rows)
         except Exception as error:
             if isinstance(error, FoldlogError) and not _is_of_one_session(error):
                 self._is_store_away = isinstance(error, StoreUnavailableError)
@@ -121,12 +126,15 @@ class Committer:
         else:
             self._is_store_away = False
             observability.metrics.committed(len(rows), len(owners), time.perf_counter() - started)
-            newest = max(ids) if ids else 0
             for commit in batch:
                 commit.on_stored(newest)
 
-    def _insert(self, rows: list[SessionStoredEvent]) -> Sequence[int]:
-        return self._store.recorder.insert_events(rows) or ()
+    async def _insert(self, rows: list[SessionStoredEvent]) -> int:
+        """Write rows in one transaction and return their newest notification id."""
+        fits = len(rows) <= STATEMENT_ROWS and sum(len(row.state) for row in rows) <= LOOP_BYTES
+        if self._on_loop is not None and fits:
+            return await self._on_loop.insert(rows, self._threads.run)
+        return max(await self._threads.run(self._store.recorder.insert_events, rows))
 
     async def _isolate(self, batch: list[Commit], owners: int, error: Exception) -> None:
         """After a conflict or a fault, write each session by itself: only its own fails it."""

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import islice
 from typing import Any, Self, cast
 from uuid import UUID
 
@@ -30,7 +32,7 @@ NO_EPOCH = -1  # no request header was written yet; 0 is the time before any wri
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Run:
     """Rows of consecutive versions and consecutive seqs."""
 
@@ -71,7 +73,8 @@ class Segment:
 class Session(Aggregate):
     """The head of one session: everything a write needs to know, and no message.
 
-    Runs and requests hold the newest 256 only; older ones are found in the store.
+    Runs hold the newest 256 only, and requests twice as many at most; older ones are found in the
+    store.
     """
 
     TOPIC = "session"
@@ -212,7 +215,7 @@ class Session(Aggregate):
         """Return an independent head."""
         twin = copy(self)
         twin.labels = dict(self.labels)
-        twin.runs = [copy(run) for run in self.runs]
+        twin.runs = self.runs.copy()
         twin.requests = dict(self.requests)
         return twin
 
@@ -229,8 +232,10 @@ class Session(Aggregate):
         if key:
             count = envelope.row_count or 1
             self.requests[key] = Answered(version, count, envelope.request_digest)
-            if len(self.requests) > MAX_REQUESTS:
-                del self.requests[next(iter(self.requests))]
+            if len(self.requests) >= 2 * MAX_REQUESTS:
+                # Seldom and many: a dict passes over all that was taken from its front.
+                newest = islice(self.requests.items(), MAX_REQUESTS, None)
+                self.requests = dict(newest)
 
     def pass_event(self, version: int, envelope: Envelope) -> None:
         """Take over an event of the log."""
@@ -238,7 +243,7 @@ class Session(Aggregate):
         seq = envelope.seq
         last = self.runs[-1] if self.runs else None
         if last and last.version + last.count == version and last.seq + last.count == seq:
-            last.count += 1
+            self.runs[-1] = Run(last.version, last.seq, last.count + 1)
         else:
             self.runs.append(Run(version, seq, 1))
             del self.runs[:-MAX_RUNS]
@@ -370,6 +375,11 @@ class RowSpec:
     envelope: Envelope = field(default_factory=Envelope)
 
 
+@lru_cache(4)
+def _stamp(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
 def build(
     head: Session,
     specs: list[RowSpec],
@@ -383,7 +393,7 @@ def build(
     the head's next; a row without a time takes now.
     """
     now = divmod(now_ns, 1_000_000_000)
-    stamp = datetime.fromtimestamp(now[0], UTC)
+    stamp = _stamp(now[0])
     events = []
     for spec in specs:
         envelope = spec.envelope
@@ -410,8 +420,15 @@ def domain_event(
     kind: type[Session.Event], aggregate_id: UUID, version: int, stamp: datetime, envelope: Envelope
 ) -> Session.Event:
     """Return a domain event of any kind. The package's metaclass makes the classes' signatures."""
-    given = {"originator_topic": Session.TOPIC} if issubclass(kind, Aggregate.Created) else {}
     make = cast(Callable[..., Session.Event], kind)
+    if kind is Session.Event:
+        return make(
+            originator_id=aggregate_id,
+            originator_version=version,
+            timestamp=stamp,
+            envelope=envelope,
+        )
+    given = {"originator_topic": Session.TOPIC} if issubclass(kind, Aggregate.Created) else {}
     return make(
         originator_id=aggregate_id,
         originator_version=version,

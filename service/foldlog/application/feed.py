@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from uuid import UUID
 
 from eventsourcing.persistence import IntegrityError, Notification
@@ -20,7 +21,8 @@ from foldlog.persistence.store import Store
 PAGE = 500
 PAGE_BYTES = 16 * 1024 * 1024
 WATCH_BYTES = 1024 * 1024  # what a watch keeps in memory while its reader does not take it
-PAUSE_S = 0.05  # between two steps, so that many commits are one transaction of the index
+PAUSE_S = 0.05  # between two looks, so that many commits are one of them
+INDEX_EVERY_S = 0.25  # unless somebody waits for it: many commits are one transaction of the index
 INDEX_WAIT_S = 10.0
 
 
@@ -36,9 +38,13 @@ class Feed:
         self._hint = asyncio.Event()
         self._urgent = asyncio.Event()
         self._moved = asyncio.Condition()
-        self._own = 0
+        self._own = self._noted = 0
         self._seen = 0
         self._indexed = 0
+        self._wanted = 0
+        self._index_at_s = 0.0  # when the index is due again; of the loop's clock
+        self._is_owed = False  # whether a hint came for which the index was not due
+        self._watches = 0
         self._interruption = ""
         self.passed = 0  # how many rows were seen since the start
         self._tasks: list[asyncio.Task[None]] = []
@@ -63,7 +69,10 @@ class Feed:
         self._threads.close()
 
     def note_stored(self, notification_id: int) -> None:
-        """Take note of a commit of this process."""
+        """Take note of a commit of this process, and of each write in it."""
+        if notification_id == self._noted:
+            return
+        self._noted = notification_id
         self._own = max(self._own, notification_id)
         self._hint.set()
         if not self._store.is_exclusive:
@@ -72,6 +81,7 @@ class Feed:
     async def indexed(self, notification_id: int = 0) -> None:
         """Wait until the index has passed what this process wrote before the call, and a row."""
         wanted = max(self._own, notification_id)
+        self._wanted = max(self._wanted, wanted)
         self._urgent.set()
         self._hint.set()
         try:
@@ -122,6 +132,7 @@ class Feed:
             while True:
                 if await threads.run(recorder.wait_for_hint, self._poll_s):
                     self._hint.set()
+                    await asyncio.sleep(PAUSE_S)  # our own commits hint as well, each of them
         finally:
             threads.close()
 
@@ -156,19 +167,35 @@ class Feed:
         except TimeoutError:
             pass
         self._urgent.clear()
+        until_due_s = max(0.0, self._index_at_s - asyncio.get_running_loop().time())
         try:
-            async with asyncio.timeout(self._poll_s):
+            async with asyncio.timeout(until_due_s if self._is_owed else self._poll_s):
                 await self._hint.wait()
         except TimeoutError:
             pass
         self._hint.clear()
 
     async def _step(self) -> None:
-        await self._wake_lanes()
-        while await self._index():
-            pass
+        now_s = asyncio.get_running_loop().time()
+        is_due = now_s >= self._index_at_s or self._indexed < self._wanted
+        self._is_owed = not is_due
+        if is_due or self._watches:
+            await self._wake_lanes()
+        if is_due:
+            while await self._index():
+                pass
+            self._index_at_s = now_s + INDEX_EVERY_S
         async with self._moved:
             self._moved.notify_all()
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Look for what other processes write as soon as they hint, while somebody watches."""
+        self._watches += 1
+        try:
+            yield
+        finally:
+            self._watches -= 1
 
     async def _wake_lanes(self) -> None:
         recorder = self._store.recorder
@@ -201,7 +228,7 @@ class Feed:
             self._indexed = reached or 0
         async with self._moved:
             self._moved.notify_all()
-        return True
+        return self._indexed < self._seen
 
     @property
     def place(self) -> int:
@@ -217,6 +244,13 @@ class Feed:
         self, after_id: int, tenant: str
     ) -> AsyncIterator[Sequence[Notification] | None]:
         """Yield a tenant's rows after an id, a page at a time, and None each time all is told."""
+        with self.watched():
+            async for page in self._watch(after_id, tenant):
+                yield page
+
+    async def _watch(
+        self, after_id: int, tenant: str
+    ) -> AsyncIterator[Sequence[Notification] | None]:
         recorder = self._store.recorder
         while True:
             found, reached = await self._threads.run(

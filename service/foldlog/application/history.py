@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID
 
 from eventsourcing.persistence import StoredEvent
@@ -35,7 +35,7 @@ class Opened:
 
 def spans_of(head: Session) -> list[Segment]:
     """Return a session's lineage as stretches of rows, its own last."""
-    runs = tuple(replace(run) for run in head.runs)  # the head moves its own on
+    runs = tuple(head.runs)
     own = Segment(head.id, head.session_id, head.version, head.next_seq - 1, runs)
     return [*head.segments, own]
 

@@ -10,6 +10,7 @@ from foldlog.persistence.rows import AUDIT_SESSION
 
 NAMESPACE = UUID("5d0f6f2e-2f8c-5a59-9c4e-6f1f0a3c8f11")
 DEFAULT_TENANT = "default"
+IDS = 4_096  # how many ids are kept: each call needs its session's
 SERVER_MADE = b"\xff"  # begins the key of a request id that the service made: it is in no text
 
 
@@ -28,12 +29,12 @@ def key_of(envelope: Envelope) -> bytes:
     return envelope.made_request_key or client_key(envelope.request_id)
 
 
+@lru_cache(IDS)
 def aggregate_id(tenant: str, session_id: str) -> UUID:
     """Return the aggregate id of a session: one tenant cannot name another's rows."""
     return uuid5(NAMESPACE, f"{len(tenant)}:{tenant}{session_id}")
 
 
-@lru_cache(1_000)
 def audit_id(tenant: str) -> UUID:
     """Return the aggregate id of a tenant's audit log."""
     return aggregate_id(tenant, AUDIT_SESSION)

@@ -88,6 +88,11 @@ def incoming_events(events: Sequence[RawNewEvent], limits: Limits) -> list[Incom
     Raises InvalidFieldError or TooLargeError naming the index and the field.
     """
     judge_batch_size(events, limits)
+    return judged_events(events, limits)
+
+
+def judged_events(events: Sequence[RawNewEvent], limits: Limits) -> list[Incoming]:
+    """Return the events of a batch whose size was judged."""
     return [_incoming(event, f"events[{i}]", limits) for i, event in enumerate(events)]
 
 

@@ -44,12 +44,6 @@ if TYPE_CHECKING:
 MAX_ATTEMPTS = 100
 
 
-def _seen(future: asyncio.Future[Any]) -> None:
-    """Take note of an answer whose caller went away."""
-    if not future.cancelled():
-        future.exception()
-
-
 @dataclass(slots=True)
 class Decided:
     """What a write came to: rows to store, and the answer once they are.
@@ -314,11 +308,10 @@ class Lane:
         """
         await self.opened()
         self.enqueue(write)
-        return await asyncio.shield(write.done)
+        return await write.done
 
     def enqueue(self, write: Write) -> None:
         """Take a write in its turn; the lane is open. Its answer comes as `write.done`."""
-        write.done.add_done_callback(_seen)
         if self.is_reserved and not write.is_own:
             write.fail(
                 PermissionDeniedError(

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +22,7 @@ from foldlog.persistence.rows import AUDIT_SESSION
 
 MAX_LANES = 20_000
 CHECKPOINT_ROWS = 1_000
+COMPACTED = 100  # a replace of so many messages is owed a checkpoint: whoever opens needs few rows
 SWEEP_EVERY = 256
 
 
@@ -38,21 +38,16 @@ class LanePool:
         self._background: set[asyncio.Task[None]] = set()
         self._later: set[asyncio.Task[None]] = set()
 
-    @contextmanager
-    def pinned(self, id_: UUID, tenant: str) -> Iterator[Lane]:
-        """Give the lane of an aggregate id, which is not forgotten before the block ends."""
+    def lane(self, id_: UUID, tenant: str) -> Lane:
+        """Return the lane of an aggregate id, to be pinned before anything else is done."""
+        self._uses += 1
+        if self._uses % SWEEP_EVERY == 0:
+            self._sweep()
         lane = self._lanes.get(id_)
         if lane is None:
             lane = self._lanes[id_] = Lane(self._services_of(tenant), id_, tenant)
         self._lanes.move_to_end(id_)
-        self._uses += 1
-        if self._uses % SWEEP_EVERY == 0:
-            self._sweep()
-        lane.pins += 1
-        try:
-            yield lane
-        finally:
-            lane.pins -= 1
+        return lane
 
     def known(self, id_: UUID) -> Lane | None:
         """Return the lane of an aggregate id if there is one."""
@@ -76,7 +71,8 @@ class LanePool:
     def note_stored(self, lane: Lane, events: Sequence[Session.Event]) -> None:
         """Take off the request path what a session that grew is owed: a checkpoint now and then."""
         observability.metrics.events_appended(len(events))
-        if lane.head.version - lane.checkpoint_version >= CHECKPOINT_ROWS:
+        grown = lane.head.version - lane.checkpoint_version
+        if grown >= CHECKPOINT_ROWS or _compacts(events):
             lane.checkpoint_version = lane.head.version
             self.in_background(self.checkpoint(lane))
 
@@ -123,6 +119,32 @@ class LanePool:
             await asyncio.wait(self._background)
 
 
+def _compacts(events: Sequence[Session.Event]) -> bool:
+    """Tell whether one of these replaces many messages."""
+    return any(len(event.envelope.replace.shadowed_seqs) >= COMPACTED for event in events)
+
+
+class Use:
+    """A lane in use, from the beginning of a block to its end. A class: each call has one."""
+
+    __slots__ = ("_lane", "_lanes", "_session_id")
+
+    def __init__(self, lane: Lane, session_id: str, lanes: Lanes) -> None:
+        self._lane, self._session_id, self._lanes = lane, session_id, lanes
+
+    async def __aenter__(self) -> Lane:
+        self._lane.pins += 1
+        try:
+            is_shown = await self._lanes.shows(self._lane)
+        except BaseException:
+            self._lane.pins -= 1
+            raise
+        return self._lane if is_shown else AbsentLane(self._lane, self._session_id)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._lane.pins -= 1
+
+
 class Lanes:
     """The lanes as a caller sees them: a session that is not in the scope is absent."""
 
@@ -131,21 +153,17 @@ class Lanes:
         self._scope = scope
         self._id_bytes = id_bytes
 
-    @asynccontextmanager
-    async def use(self, tenant: str, session_id: str) -> AsyncIterator[Lane]:
+    def use(self, tenant: str, session_id: str) -> Use:
         """Give a session's lane, which is not forgotten before the block ends.
 
-        A session is judged once, now. Raises InvalidFieldError or TooLargeError for what can be no
-        session's id.
+        A session is judged once, when the block begins. Raises InvalidFieldError or TooLargeError
+        for what can be no session's id.
         """
         validate_session_id(session_id, self._id_bytes)
-        with self.pool.pinned(aggregate_id(tenant, session_id), tenant) as lane:
-            if await self._shows(lane):
-                yield lane
-            else:
-                yield AbsentLane(lane, session_id)
+        lane = self.pool.lane(aggregate_id(tenant, session_id), tenant)
+        return Use(lane, session_id, self)
 
-    async def _shows(self, lane: Lane) -> bool:
+    async def shows(self, lane: Lane) -> bool:
         """Tell whether a lane's session is in the scope, or is not there. An unreadable is not."""
         if lane.is_reserved and not self._scope.sees_audit:
             return False

@@ -70,7 +70,7 @@ def live_of(message: Message, seq: int, position: int, row: RowRef) -> Live:
         row=row,
         role=message.role,
         digest=message_digest(message),
-        call_ids=tuple(call.id for call in message.tool_calls),
+        call_ids=message.call_ids,
         tool_call_id=message.tool_call_id,
     )
 

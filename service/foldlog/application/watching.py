@@ -82,9 +82,10 @@ class Watching:
             try:
                 head = await lane.refresh()
                 decisions.require_session(head, session_id)
-                async for item in self._watch(lane, woken, from_seq):
-                    self._lanes.require_shown(lane, session_id)
-                    yield item
+                with self._feed.watched():
+                    async for item in self._watch(lane, woken, from_seq):
+                        self._lanes.require_shown(lane, session_id)
+                        yield item
             finally:
                 lane.watchers.discard(woken)
                 observability.metrics.watch_closed()

@@ -167,8 +167,7 @@ class Writing:
             fact = StoredFact.FromString(row.envelope.body).fact
             return fact.writer_opened.epoch, row.envelope.seq
 
-        _, answer = await self._write(session_id, Write(request, decide, replay))
-        epoch, next_seq = answer
+        epoch, next_seq = await self.write(session_id, Write(request, decide, replay))
         return epoch, next_seq
 
     async def close_writer(self, session_id: str, request_id: str, epoch: int) -> int:
@@ -178,15 +177,14 @@ class Writing:
         def decide(head: Session, _: object) -> Decided:
             return decisions.close_writer(head, self.call(request), session_id, epoch)
 
-        _, answer = await self._write(session_id, Write(request, decide, self._replay_seq))
-        return int(answer)
+        return int(await self.write(session_id, Write(request, decide, self._replay_seq)))
 
     # Events
 
     async def write(self, session_id: str, write: Write) -> Any:
         """Let a write be decided in its session's lane and return its answer once it is durable."""
-        _, answer = await self._write(session_id, write)
-        return answer
+        async with self._lanes.use(self._tenant, session_id) as lane:
+            return await lane.write(write)
 
     def append_write(
         self,
@@ -261,8 +259,7 @@ class Writing:
             cut = Cut(turns.open_turn_seq, tuple(envelope.unanswered_call_ids))
             return envelope.seq, envelope.seq + 1, cut
 
-        _, answer = await self._write(session_id, Write(request, decide, replay, prepare))
-        seq, next_seq, cut = answer
+        seq, next_seq, cut = await self.write(session_id, Write(request, decide, replay, prepare))
         return seq, next_seq, cut
 
     async def fork(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
 from uuid import UUID
 
 from eventsourcing.persistence import ApplicationRecorder, StoredEvent
@@ -27,6 +27,27 @@ def counted(chunks: Iterable[Sequence[StoredEvent]]) -> Iterator[Sequence[Stored
         yield chunk
 
 
+class OnThread(Protocol):
+    """Runs what blocks on a thread."""
+
+    async def __call__(self, function: Callable[..., Any], *args: Any) -> Any: ...
+
+
+class LoopInserter(ABC):
+    """Inserts from an event loop, for stores whose driver can wait there."""
+
+    @abstractmethod
+    async def insert(self, rows: Sequence[StoredEvent], on_thread: OnThread) -> int:
+        """Write rows, no more than one statement takes, and return their newest id.
+
+        Raises what `on_thread` makes of the errors of `insert_events`.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what is kept. Blocking."""
+
+
 class SessionRecorder(ApplicationRecorder):
     """Writes and reads the event table. Methods block, and any thread may call them."""
 
@@ -36,6 +57,10 @@ class SessionRecorder(ApplicationRecorder):
 
         Within a session the ids rise with the versions. Raises DuplicateRowError.
         """
+
+    def loop_inserter(self) -> LoopInserter | None:
+        """Return what writes from an event loop, where this recorder has such a thing."""
+        return None
 
     @abstractmethod
     def insert_chunks(self, chunks: Iterable[Sequence[StoredEvent]]) -> int:

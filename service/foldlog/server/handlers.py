@@ -136,12 +136,16 @@ class Handlers:
         return make(behaviour, decoder(rpc.request, most_fields), encode)
 
     def _single(self, name: str, rpc: Rpc) -> Callable[[Any, Any], Awaitable[Any]]:
+        audits = self._audit is not None and is_audited(name)
+
         async def behaviour(request: Any, context: aio.ServicerContext[Any, Any]) -> Any:
             async with _Call(name, context) as call:
                 method, caller = await self._method(name, call)
                 checked = _checked(request, rpc)
                 if rpc.takes_stream:
                     checked = self._standing(call, caller).required(checked)
+                if not audits:
+                    return await method(checked)
                 async with self._audited(name, caller, checked):
                     return await method(checked)
 
@@ -159,6 +163,10 @@ class Handlers:
                     ends = self._ends(rpc, standing)
                     if ends:
                         items = until(items, ends)
+                    if self._authenticator.again_s is None:
+                        async for item in items:
+                            yield item
+                        return
                     async for item in items:
                         await standing.require()
                         yield item
@@ -189,9 +197,8 @@ class Handlers:
     def _audited(
         self, name: str, caller: Caller, request: Any
     ) -> AbstractAsyncContextManager[None]:
-        """Return what surrounds a call that the audit log is to have; nothing for others."""
-        if self._audit is None or not is_audited(name):
-            return nullcontext()
+        """Return what surrounds a call that the audit log is to have."""
+        assert self._audit is not None
         on = MessageToDict(request, preserving_proto_field_name=True)
         return self._audit.of(caller.tenant, Act(name, caller.name, on))
 

@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from typing import Any
 
 from grpc_reflection.v1alpha import reflection
 
-from foldlog._grpc import aio, grpc
+from foldlog._grpc import aio
 from foldlog.core.errors import FoldlogError
 from foldlog.server.callers import Authenticator, metadata_of
 from foldlog.server.errors import abort, as_ours
 
-PATH = f"/{reflection.SERVICE_NAME}/"
 
+class GuardedReflection(reflection.aio.ReflectionServicer):  # type: ignore[misc]
+    """Asks for the caller before it answers.
 
-class ReflectionGuard(aio.ServerInterceptor):
-    """Asks for the caller of a call to reflection; others do it themselves, or need none."""
+    No interceptor does it: one would be passed by each call to anything.
+    """
 
-    def __init__(self, authenticator: Authenticator) -> None:
+    def __init__(self, names: Iterable[str], authenticator: Authenticator) -> None:
+        super().__init__(names)
         self._authenticator = authenticator
 
-    async def intercept_service(
-        self,
-        continuation: Callable[
-            [grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]
-        ],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler[Any, Any] | None:
-        """Return the handler of a call, or one that refuses it."""
-        if handler_call_details.method.startswith(PATH):
-            pairs = handler_call_details.invocation_metadata or ()
-            metadata = metadata_of((str(key), value) for key, value in pairs)
-            try:
-                await self._authenticator.caller_of(metadata)
-            except FoldlogError as error:
-                return _refusing(error)
-        return await continuation(handler_call_details)
-
-
-def _refusing(error: FoldlogError) -> grpc.RpcMethodHandler[Any, Any]:
-    async def refuse(_: Any, context: aio.ServicerContext[Any, Any]) -> AsyncIterator[Any]:
-        await abort(context, as_ours(error))
-        yield b""
-
-    return grpc.stream_stream_rpc_method_handler(refuse)
+    async def ServerReflectionInfo(
+        self, request_iterator: AsyncIterable[Any], context: aio.ServicerContext[Any, Any]
+    ) -> AsyncIterator[Any]:
+        """Answer what is asked, or refuse the call."""
+        pairs = context.invocation_metadata() or ()
+        try:
+            await self._authenticator.caller_of(metadata_of((str(k), v) for k, v in pairs))
+        except FoldlogError as error:
+            await abort(context, as_ours(error))
+        async for answer in super().ServerReflectionInfo(request_iterator, context):
+            yield answer

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1._async import HealthServicer
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from foldlog import observability
 from foldlog._grpc import aio
@@ -25,7 +25,7 @@ from foldlog.server.authenticators import authenticator_of, require_auth
 from foldlog.server.handlers import SERVICE, Handlers, Rpc
 from foldlog.server.heads import HeadServicer
 from foldlog.server.recovery import RecoveryServicer
-from foldlog.server.reflecting import ReflectionGuard
+from foldlog.server.reflecting import GuardedReflection
 from foldlog.server.requests import RequestServicer
 from foldlog.server.servicer import Servicer
 from foldlog.server.single_requests import SingleRequests
@@ -44,23 +44,19 @@ class Server:
         self._stopping = asyncio.Event()
         self._health = HealthServicer()
         self._authenticator = authenticator_of(settings, app.store)
-        self._server = aio.server(
-            options=options_of(settings),
-            interceptors=(
-                ReflectionGuard(self._authenticator),
-                SingleRequests(settings.request_timeout_s),
-            ),
-        )
+        self._server = aio.server(options=options_of(settings))
 
     async def start(self) -> str:
         """Begin to serve and return the address. Raises OSError if it cannot be listened on."""
         # Where nobody is known, nobody could be named.
         audit = None if self._settings.auth == "none" else AuditLog(self._app.tenant)
         handlers = Handlers(self._app, self._rpcs, self._authenticator, self._stopping, audit)
-        self._server.add_generic_rpc_handlers((handlers.generic(),))
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        server = SingleRequests(self._server, self._settings.request_timeout_s)
+        server.add_generic_rpc_handlers((handlers.generic(),))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         names = (SERVICE, "grpc.health.v1.Health", reflection.SERVICE_NAME)
-        reflection.enable_server_reflection(names, self._server)
+        guarded = GuardedReflection(names, self._authenticator)
+        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(guarded, server)
         host = self._settings.listen.rpartition(":")[0]
         try:
             port = self._listen()

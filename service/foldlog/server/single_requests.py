@@ -7,7 +7,7 @@ that never comes whole.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from inspect import isawaitable
 from typing import Any
@@ -22,20 +22,29 @@ Handler = Any  # gRPC's types of handlers say nothing of asynchronous ones
 Context = aio.ServicerContext[Any, Any]
 
 
-class SingleRequests(aio.ServerInterceptor):
-    """Takes every call as a stream of requests, and hands on the one that it is to have."""
+class SingleRequests:
+    """Registers handlers with a server, those that are to have one request in another shape.
 
-    def __init__(self, timeout_s: float) -> None:
+    They then take every call as a stream of requests, and hand on the one that it is to have. No
+    interceptor does it: one would be passed by each call, and make each handler anew.
+    """
+
+    def __init__(self, server: aio.Server, timeout_s: float) -> None:
+        self._server = server
         self._timeout_s = timeout_s
 
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Handler | None]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Handler | None:
-        """Return a call's handler, or one around it."""
-        handler = await continuation(handler_call_details)
-        if handler is None or handler.request_streaming:
+    def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
+        """Register handlers, as a server does."""
+        self._server.add_generic_rpc_handlers([_Around(each, self.around) for each in handlers])
+
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Handler]) -> None:
+        """Register handlers by their names, as a server does."""
+        around = {name: self.around(handler) for name, handler in handlers.items()}
+        self._server.add_registered_method_handlers(service, around)
+
+    def around(self, handler: Handler) -> Handler:
+        """Return a handler in the shape that it is to be registered in."""
+        if handler.request_streaming:
             return handler
         if handler.response_streaming:
             return self._streaming(handler)
@@ -79,6 +88,26 @@ class SingleRequests(aio.ServerInterceptor):
             await abort(context, _wrong(f"it did not come within {self._timeout_s} s"))
         except DecodeError:
             await abort(context, _wrong("it does not decode"))
+
+
+class _Around(grpc.GenericRpcHandler):
+    """Gives the handlers of another in another shape, each made once."""
+
+    def __init__(self, inner: grpc.GenericRpcHandler, around: Callable[[Handler], Handler]) -> None:
+        self._inner = inner
+        self._around = around
+        self._made: dict[str, Handler] = {}
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Handler | None:
+        """Return the handler of a call, if there is one."""
+        name = handler_call_details.method
+        made = self._made.get(name)
+        if made is None:
+            handler = self._inner.service(handler_call_details)
+            if handler is None:
+                return None
+            made = self._made[name] = self._around(handler)
+        return made
 
 
 def _wrong(what: str) -> FoldlogError:

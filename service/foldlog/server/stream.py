@@ -9,7 +9,7 @@ from typing import Any
 from foldlog import observability
 from foldlog.application.decisions import Guard
 from foldlog.application.domain import RequestKey, Session
-from foldlog.application.incoming import Incoming, incoming_events, judge_batch_size
+from foldlog.application.incoming import Incoming, judge_batch_size, judged_events
 from foldlog.application.lane import Decided, Lane, Write
 from foldlog.application.tenant import Tenant
 from foldlog.application.texts import cut_headers
@@ -59,7 +59,7 @@ def _judged(
     key = tenant.writing.request(
         request.request_id, b"append", *(each.SerializeToString() for each in request.events)
     )
-    return key, *cut_headers(incoming_events(request.events, tenant.settings.limits))
+    return key, *cut_headers(judged_events(request.events, tenant.settings.limits))
 
 
 def refusal_of(element: object) -> FoldlogError:

@@ -171,12 +171,16 @@ class PostgresConnections(PostgresDatastore):
         if connection.is_direct:
             self._unanswered.add(connection.server_process)
 
-    def _check(self, connection: PooledConnection) -> None:
-        """Find out before lending whether a connection was cut off while it rested.
+    def is_suspect(self, connection: PooledConnection) -> bool:
+        """Tell whether a connection may have been cut off while it rested.
 
         One that rested since another was lost is suspect at once.
         """
-        if connection.returned_at < max(self._lost_at, monotonic() - FRESH_S):
+        return connection.returned_at < max(self._lost_at, monotonic() - FRESH_S)
+
+    def _check(self, connection: PooledConnection) -> None:
+        """Find out before lending whether a connection was cut off while it rested."""
+        if self.is_suspect(connection):
             connection.patience_s = CHECK_S
             ConnectionPool.check_connection(connection)
             connection.patience_s = self._patience_s
@@ -211,13 +215,18 @@ class PostgresConnections(PostgresDatastore):
         finally:
             connection.patience_s = self._patience_s
 
+    @property
+    def has_many_unended(self) -> bool:
+        """Whether so many commits were given up that they may be in the way of others."""
+        return len(self._unanswered) >= UNANSWERED_AT_MOST
+
     def _require_few_unended(self, connection: PooledConnection) -> None:
-        if len(self._unanswered) < UNANSWERED_AT_MOST:
+        if not self.has_many_unended:
             return
         asked = list(self._unanswered)
         unended = {pid for (pid,) in connection.execute(UNENDED, [asked])}
         self._unanswered.difference_update(set(asked) - unended)
-        if len(self._unanswered) >= UNANSWERED_AT_MOST:
+        if self.has_many_unended:
             raise UnavailableError("earlier commits have not ended")
 
     @contextmanager
@@ -236,6 +245,11 @@ class PostgresConnections(PostgresDatastore):
         """Run one statement that gives nothing."""
         with self.connection() as connection:
             connection.execute(sql, parameters)
+
+    @property
+    def size(self) -> int:
+        """How many connections there are, at most."""
+        return self._size
 
     def waiting(self) -> int:
         """Return how many callers wait for a connection."""

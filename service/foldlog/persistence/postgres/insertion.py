@@ -64,13 +64,30 @@ def insert(
     is_prepared: bool = False,
 ) -> int:
     """Insert rows and return the transaction's part of their notification ids."""
+    send(connection, rows, xid_offset, first_ordinal, is_prepared=is_prepared)
+    return place_of(_answer(connection))
+
+
+def send(
+    connection: Connection[Any],
+    rows: Sequence[StoredEvent],
+    xid_offset: int,
+    first_ordinal: int,
+    *,
+    is_prepared: bool,
+) -> None:
+    """Send the insert, as far as it can be sent without waiting."""
     values = [*_arrays(rows), bigint(xid_offset), bigint(first_ordinal)]
     sending = connection.pgconn
     if is_prepared:
         sending.send_query_prepared(PREPARED, values, FORMATS, pq.Format.BINARY)
     else:
         sending.send_query_params(INSERT, values, TYPES, FORMATS, pq.Format.BINARY)
-    (place,) = _bigint(_answer(connection).get_value(0, 0) or b"")
+
+
+def place_of(result: pq.abc.PGresult) -> int:
+    """Return the transaction's part of the notification ids that an insert gave."""
+    (place,) = _bigint(result.get_value(0, 0) or b"")
     return int(place) >> ORDINAL_BITS << ORDINAL_BITS
 
 

@@ -13,9 +13,15 @@ from foldlog.persistence import queries
 from foldlog.persistence.errors import DuplicateRowError, HeldError
 from foldlog.persistence.postgres.connections import PooledConnection, PostgresConnections
 from foldlog.persistence.postgres.insertion import insert, insertion_order, portions, prepare
+from foldlog.persistence.postgres.loop_insertion import PostgresLoopInserter
 from foldlog.persistence.postgres.watermark import feed_stop
 from foldlog.persistence.reading import FeedReader
-from foldlog.persistence.recorder import STATEMENT_ROWS, SessionRecorder, counted
+from foldlog.persistence.recorder import (
+    STATEMENT_ROWS,
+    LoopInserter,
+    SessionRecorder,
+    counted,
+)
 from foldlog.persistence.subscription import SessionSubscription
 
 UPDATE = """
@@ -66,6 +72,11 @@ class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRe
             ids[place] = base | ordinal
         return ids
 
+    def loop_inserter(self) -> LoopInserter | None:
+        if self.datastore.size == 1:
+            return None  # it is kept by the inserter, and others are to have one too
+        return PostgresLoopInserter(self.datastore, self._prepare)
+
     def is_held(self, stored_event: StoredEvent) -> bool:
         # Inserting a row waits for a transaction that is inserting it, committing or not.
         try:
@@ -98,9 +109,7 @@ class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRe
     def _insert(
         self, connection: PooledConnection, rows: Sequence[StoredEvent], first_ordinal: int
     ) -> int:
-        if connection.is_direct and not connection.has_prepared:
-            prepare(connection)
-            connection.has_prepared = True
+        self._prepare(connection)
         return insert(
             connection,
             rows,
@@ -108,6 +117,11 @@ class PostgresSessionRecorder(FeedReader, PostgresApplicationRecorder, SessionRe
             first_ordinal,
             is_prepared=connection.has_prepared,
         )
+
+    def _prepare(self, connection: PooledConnection) -> None:
+        if connection.is_direct and not connection.has_prepared:
+            prepare(connection)
+            connection.has_prepared = True
 
     def replace_states(self, originator_id: UUID, states: Sequence[tuple[int, bytes]]) -> None:
         with self.datastore.writing() as connection:
