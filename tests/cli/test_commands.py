@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from foldlog.settings import described
 
 from tests.cli.shell import Shell
 
@@ -293,3 +294,12 @@ def test_without_a_command_the_help_is_printed() -> None:
     printed = Shell(NOWHERE).ok()
     assert "Exit codes" in printed
     assert "doctor" in printed
+
+
+def test_help_for_serve_cuts_no_name_off_in_a_narrow_terminal(shell: Shell) -> None:
+    printed = shell.run("serve", "--help", COLUMNS="80", TERMINAL_WIDTH="80").stdout
+    flags = [f"--{each.name.replace('_', '-')}" for each in described() if not each.is_secret]
+    assert [each for each in flags if each not in printed.split()] == []
+    names = [each.environment_name for each in described() if not each.is_secret]
+    assert [each for each in names if each not in printed] == []
+    assert max(map(len, printed.splitlines())) <= 80

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from foldlog.cli.doctor import Finding, Severity
+from foldlog.cli.doctor import Finding, Severity, findings
 from foldlog.cli.doctor.environment import packages, python
 from foldlog.cli.doctor.environment import settings as looked_at
 from foldlog.cli.doctor.postgres import postgres
@@ -22,6 +22,7 @@ from foldlog.settings import Settings
 
 from tests.cli.shell import Shell
 from tests.conftest import Servers
+from tests.encryption.keys import master_key
 from tests.postgres import another_server, database, empty_database, server, service_url
 from tests.served import Served
 
@@ -66,6 +67,47 @@ def test_this_setup_is_sound(file: Path, shell: Shell) -> None:
     assert result.exit_code == 0
     assert "SQLite finds it whole" in result.stdout
     assert result.stdout.endswith("Nothing is wrong.\n")
+
+
+def with_keys(*key_ids: str) -> Settings:
+    """Return settings with these master keys."""
+    return Settings(master_keys=" ".join(map(master_key, key_ids)))
+
+
+def encrypting(servers: Servers, backend: str) -> str:
+    """Return the URL of a database that a service has encrypted under a master key."""
+    served = servers.fresh(backend, {"FOLDLOG_MASTER_KEYS": master_key("first")})
+    Shell(served.address).ok("create", "s")
+    served.terminate()
+    return served.database_url
+
+
+@pytest.mark.parametrize("backend", ["sqlite-file", "postgres"])
+def test_a_master_key_that_is_missing_is_named(servers: Servers, backend: str) -> None:
+    url = encrypting(servers, backend)
+
+    def of_keys(settings: Settings) -> list[Finding]:
+        found = findings(replace(settings, database_url=url), NOWHERE)
+        return [each for each in found if each.subject == "encryption"]
+
+    assert [each.severity for each in of_keys(with_keys("first"))] == [Severity.OK]
+    for settings in (Settings(), with_keys("second")):
+        missing = only(iter(of_keys(settings)))
+        assert (missing.severity, "'first' is missing" in missing.what) == (Severity.FAULT, True)
+    allowed = replace(with_keys("second"), allow_missing_master_keys=True)
+    assert only(iter(of_keys(allowed))).severity == Severity.WARNING
+    both = of_keys(with_keys("second", "first"))
+    assert [each.severity for each in both] == [Severity.OK] * 2
+    assert "still needs first" in both[1].what
+
+
+def test_master_keys_that_cannot_be_used_are_a_fault_and_are_not_told(tmp_path: Path) -> None:
+    settings = Settings(
+        database_url=f"sqlite:///{tmp_path / 'new.db'}", master_keys="first:c2VjcmV0"
+    )
+    told = [each for each in findings(settings, NOWHERE) if each.subject == "encryption"]
+    assert "is not ID:BASE64" in only(iter(told)).what
+    assert "c2VjcmV0" not in str(told)
 
 
 def test_a_fault_is_a_finding_for_programs_too(tmp_path: Path, shell: Shell) -> None:

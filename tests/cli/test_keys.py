@@ -106,8 +106,9 @@ def test_a_file_that_holds_no_key_is_named(tmp_path: Path) -> None:
         (("--role", "admin", "--label", "x"), "a label is KEY=VALUE"),
         (("--role", "admin", "--tenant", ""), "tenant: it is 1 to 128 bytes"),
         (("--role", "admin", "--expires", "2001-01-01"), "expires: it has passed"),
+        (("--role", "admin", "--expires", "tomorrow"), "is no time such as 2026-12-31"),
     ],
-    ids=["role", "label", "tenant", "expires"],
+    ids=["role", "label", "tenant", "expires", "no time"],
 )
 def test_what_makes_no_key_is_said_in_a_line(
     options: tuple[str, ...], said: str, tmp_path: Path

@@ -106,4 +106,5 @@ def test_a_missing_master_key_is_named(serve: Callable[..., Served]) -> None:
     assert "the master key 'first' is missing" in rotated.stderr
     none = shell.run("master-key", "rotate", *arguments)
     assert none.exit_code == 2
-    assert "no master keys are set" in none.stderr
+    said = "no master keys are set: name a file --master-key-file, or set FOLDLOG_MASTER_KEY_FILE"
+    assert said in none.stderr

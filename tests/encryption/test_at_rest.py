@@ -257,6 +257,41 @@ def test_a_session_whose_key_is_missing_harms_no_write_beside_it(
         list(refusals)
 
 
+def test_a_service_of_master_keys_wraps_in_place_of_a_file(
+    serve: Callable[..., Served], backend: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "asked"
+    named = {
+        "FOLDLOG_MASTER_KEYS": "",
+        "FOLDLOG_MASTER_KEY_SERVICE": "tests.encryption.key_service:opened",
+        "KEY_SERVICE_LOG": str(log),
+    }
+    served = serve(backend, **(ENCRYPTED | named))
+    session = told(served.stub)
+    digest = put(served.stub, SECRET.encode()).sha256
+    served.restart()
+    assert session.texts()[0] == f"summary: {SECRET}"
+    asked = log.read_text()
+    for _ in range(3):
+        session.append(user("more"))
+        assert session.texts()[-1] == "more"
+    assert log.read_text() == asked  # once for a session that a process opens
+    assert got(served.stub, digest) == SECRET.encode()
+    assert session.verify().intact
+    served.terminate()
+    assert holds(served, SECRET.encode()) == []
+    key_ids = rows(served.database_url, "SELECT DISTINCT key_id FROM foldlog_session_keys")
+    assert key_ids == [("kms-1",)]
+
+
+@pytest.mark.parametrize("name", ["tests.encryption.key_service", "tests.nowhere:opened"])
+def test_a_service_of_master_keys_that_is_not_there_is_named(
+    serve: Callable[..., Served], name: str
+) -> None:
+    with pytest.raises(NotServingError, match=name):
+        serve("sqlite-memory", FOLDLOG_MASTER_KEY_SERVICE=name)
+
+
 def test_a_damaged_piece_of_a_large_attachment_is_told(
     serve: Callable[..., Served], tmp_path: Path
 ) -> None:

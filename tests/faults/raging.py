@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.faults.extent import Extent
 from tests.faults.outcome import Outcome
-from tests.faults.plans import Habits
+from tests.faults.plans import APPENDS, EVERYTHING, Habits
 from tests.faults.workers import Workers
 from tests.served import Served
 
@@ -17,8 +17,7 @@ Serve = Callable[..., Served]
 Take = Callable[[Outcome], None]
 HOPEFUL = "tests.faults.unsafe.hopeful_commits"
 FORGETFUL = "tests.faults.unsafe.forgotten_requests"
-EVERYTHING = Habits()
-APPENDS = Habits(conditional=0, read=0, replace=0, rewind=0, fork=0, abandoned=80)
+ABANDONED = replace(APPENDS, abandoned=80)
 CALM = 16
 
 

@@ -10,7 +10,7 @@ from tests.faults.databases import Database, tell_server
 from tests.faults.extent import Extent
 from tests.faults.harm import until_harm
 from tests.faults.proxy import Proxy
-from tests.faults.raging import APPENDS, FORGETFUL, HOPEFUL, Fault, Inject, Serve, Take
+from tests.faults.raging import ABANDONED, FORGETFUL, HOPEFUL, Fault, Inject, Serve, Take
 
 # Short, so that a hang of seconds is longer than what the service waits.
 IMPATIENT = {"FOLDLOG_COMMIT_TIMEOUT_S": "0.5", "FOLDLOG_STATEMENT_TIMEOUT_S": "1"}
@@ -47,7 +47,7 @@ async def test_control_a_commit_lost_in_a_silent_network_is_not_there(
 ) -> None:
     served = serve("postgres", HOPEFUL, url=database.url_through(proxy.port), **IMPATIENT)
     outcome = await until_harm(
-        lambda: SILENCE.rages(served, extent, silence, habits=APPENDS), "lost"
+        lambda: SILENCE.rages(served, extent, silence, habits=ABANDONED), "lost"
     )
     control(outcome)
     assert outcome.lost > 0
@@ -77,7 +77,7 @@ async def test_control_retries_of_commits_that_wait_are_made_twice(
 ) -> None:
     served = serve("postgres", FORGETFUL, url=database.url, **IMPATIENT)
     outcome = await until_harm(
-        lambda: NO_STANDBY.rages(served, extent, no_standby, habits=APPENDS), "doubled"
+        lambda: NO_STANDBY.rages(served, extent, no_standby, habits=ABANDONED), "doubled"
     )
     control(outcome)
     assert outcome.doubled > 0
@@ -113,6 +113,6 @@ async def test_control_writes_that_a_lock_kept_out_are_not_there(
             await asyncio.sleep(2)
 
     served = serve("postgres", HOPEFUL, url=database.url, **IMPATIENT)
-    outcome = await until_harm(lambda: LOCKED.rages(served, extent, inject, 1, APPENDS), "lost")
+    outcome = await until_harm(lambda: LOCKED.rages(served, extent, inject, 1, ABANDONED), "lost")
     control(outcome)
     assert outcome.lost > 0

@@ -11,7 +11,7 @@ from tests.faults.databases import Database, tell_server
 from tests.faults.extent import Extent
 from tests.faults.harm import until_harm
 from tests.faults.proxy import Loss, Proxy
-from tests.faults.raging import APPENDS, FORGETFUL, HOPEFUL, Fault, Inject, Serve, Take
+from tests.faults.raging import ABANDONED, FORGETFUL, HOPEFUL, Fault, Inject, Serve, Take
 
 CRASH = Fault("PostgreSQL crashes", "commits wait for the disk")
 CUT = Fault("database connections cut", "a commit without an answer is not taken for done")
@@ -44,7 +44,7 @@ async def test_control_commits_that_do_not_wait_for_the_disk_are_lost(
     await database.set("synchronous_commit", "off")
     await tell_server(database.server, "wal_writer_delay", "10s")
     served = serve("postgres", url=database.url)
-    outcome = await until_harm(lambda: CRASH.rages(served, extent, crash, habits=APPENDS), "lost")
+    outcome = await until_harm(lambda: CRASH.rages(served, extent, crash, habits=ABANDONED), "lost")
     control(outcome)
     assert outcome.lost > 0
 
@@ -74,7 +74,7 @@ async def test_control_cut_commits_that_are_taken_for_done_are_lost(
     serve: Serve, database: Database, proxy: Proxy, cut: Inject, extent: Extent, control: Take
 ) -> None:
     served = serve("postgres", HOPEFUL, url=database.url_through(proxy.port))
-    outcome = await until_harm(lambda: CUT.rages(served, extent, cut, 4, APPENDS), "lost")
+    outcome = await until_harm(lambda: CUT.rages(served, extent, cut, 4, ABANDONED), "lost")
     control(outcome)
     assert outcome.lost > 0
 
@@ -105,6 +105,8 @@ async def test_control_a_request_that_is_not_known_again_is_made_twice(
     serve: Serve, database: Database, proxy: Proxy, lose: Inject, extent: Extent, control: Take
 ) -> None:
     served = serve("postgres", FORGETFUL, url=database.url_through(proxy.port))
-    outcome = await until_harm(lambda: LOSS.rages(served, extent, lose, habits=APPENDS), "doubled")
+    outcome = await until_harm(
+        lambda: LOSS.rages(served, extent, lose, habits=ABANDONED), "doubled"
+    )
     control(outcome)
     assert outcome.doubled > 0

@@ -14,7 +14,7 @@ from tests.cluster import Server
 from tests.faults.databases import Database, fresh_database
 from tests.faults.extent import Extent
 from tests.faults.harm import until_harm
-from tests.faults.raging import APPENDS, HOPEFUL, Fault, Inject, Serve, Take
+from tests.faults.raging import ABANDONED, HOPEFUL, Fault, Inject, Serve, Take
 
 READ_ONLY = Fault("PostgreSQL is read-only", "a commit that failed is not taken for done")
 DISK_FULL = Fault("PostgreSQL's disk is full", "a commit that failed is not taken for done")
@@ -45,7 +45,9 @@ async def test_control_writes_to_a_read_only_database_are_not_there(
     serve: Serve, database: Database, forbid: Inject, extent: Extent, control: Take
 ) -> None:
     served = serve("postgres", HOPEFUL, url=database.url)
-    outcome = await until_harm(lambda: READ_ONLY.rages(served, extent, forbid, 1, APPENDS), "lost")
+    outcome = await until_harm(
+        lambda: READ_ONLY.rages(served, extent, forbid, 1, ABANDONED), "lost"
+    )
     control(outcome)
     assert outcome.lost > 0
 
@@ -117,7 +119,7 @@ async def test_control_writes_to_a_full_disk_are_not_there(
 ) -> None:
     served = serve("postgres", HOPEFUL, url=small_database.url)
     outcome = await until_harm(
-        lambda: DISK_FULL.rages(served, extent, take_space, habits=APPENDS), "lost"
+        lambda: DISK_FULL.rages(served, extent, take_space, habits=ABANDONED), "lost"
     )
     control(outcome)
     assert outcome.lost > 0

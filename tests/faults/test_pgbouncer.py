@@ -12,7 +12,7 @@ from foldlog import Client, errors
 from tests.faults.databases import Database
 from tests.faults.extent import Extent
 from tests.faults.harm import until_harm
-from tests.faults.raging import APPENDS, HOPEFUL, Fault, Inject, Serve, Take
+from tests.faults.raging import ABANDONED, HOPEFUL, Fault, Inject, Serve, Take
 from tests.pgbouncer import PgBouncer
 
 POOLER = Fault(
@@ -66,7 +66,7 @@ async def test_control_commits_that_the_pooler_cut_are_not_there(
 ) -> None:
     served = serve("postgres", HOPEFUL, url=database.url_through(pooler.port))
     outcome = await until_harm(
-        lambda: POOLER.rages(served, extent, break_pooler, 4, APPENDS), "lost"
+        lambda: POOLER.rages(served, extent, break_pooler, 4, ABANDONED), "lost"
     )
     control(outcome)
     assert outcome.lost > 0

@@ -15,7 +15,7 @@ from tests.faults.extent import Extent
 from tests.faults.harm import until_harm
 from tests.faults.outcome import Outcome
 from tests.faults.proxy import Proxy
-from tests.faults.raging import APPENDS, Fault, Serve, Take
+from tests.faults.raging import ABANDONED, Fault, Serve, Take
 from tests.postgres import another_server, program
 
 FAILOVER = Fault("PostgreSQL fails over to its standby", "commits wait for the standby")
@@ -107,7 +107,7 @@ async def test_control_a_standby_that_nobody_waits_for_loses_writes(
         with pair(waits=False) as both:
             served = serve("postgres", url=both.url, **IMPATIENT)
             lose = both.fail_over
-            outcome = await FAILOVER.rages(served, extent, lose, 1, APPENDS, restarts=True)
+            outcome = await FAILOVER.rages(served, extent, lose, 1, ABANDONED, restarts=True)
             served.close()
         return outcome
 

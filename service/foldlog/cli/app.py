@@ -29,7 +29,7 @@ from foldlog.cli import (
 )
 from foldlog.cli.connection import use_key_file
 from foldlog.cli.options import Address, ApiKeyFile, AsJson
-from foldlog.cli.outcome import Commands
+from foldlog.cli.outcome import Commands, PlainHelp
 
 PANELS = {
     "Run the service": (
@@ -112,7 +112,8 @@ def _made() -> typer.Typer:
     made.callback()(_hand_down)
     for panel, commands in PANELS.items():
         for command in commands:
-            made.command(_name_of(command), rich_help_panel=panel)(command)
+            kind = PlainHelp if command is serving.serve else None
+            made.command(_name_of(command), cls=kind, rich_help_panel=panel)(command)
     made.add_typer(attachments.attach, name="attach", rich_help_panel="Move")
     made.add_typer(keys.keys, name="keys", rich_help_panel="Run the service")
     made.add_typer(master_keys.master_key, name="master-key", rich_help_panel="Run the service")

@@ -13,13 +13,19 @@ import typer
 from foldlog.cli.options import AsJson, Labels, parsed_labels
 from foldlog.cli.outcome import CommandError
 from foldlog.cli.serving import DatabaseUrl, database_trouble, settings_from
-from foldlog.cli.sessions import Time, with_zone
+from foldlog.cli.sessions import parsed_time, with_zone
 from foldlog.core.role import Role
 
 if TYPE_CHECKING:
     from foldlog.persistence.keys import KeyRow
     from foldlog.persistence.store import Store
 
+Expires = Annotated[
+    datetime | None,
+    typer.Option(
+        metavar="TIME", parser=parsed_time, help="When it ends, in UTC unless it says otherwise."
+    ),
+]
 COLUMNS = ("ID", "TENANT", "ROLE", "STATE", "NAME", "CREATED", "EXPIRES", "LABELS")
 
 
@@ -50,7 +56,7 @@ def create(
     tenant: Annotated[str, typer.Option(metavar="TENANT", help="Whose sessions.")] = "default",
     label: Labels = None,
     name: Annotated[str, typer.Option(metavar="NAME", help="What it is for.")] = "",
-    expires: Time = None,
+    expires: Expires = None,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Make a key and print it, this once: only the SHA-256 of its secret is kept.

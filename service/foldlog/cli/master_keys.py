@@ -82,12 +82,15 @@ def list_(
 def rotate(database_url: DatabaseUrl = None, master_key_file: KeyFile = None) -> None:
     """Wrap every data key by the first master key. Events are not touched; run it at any time."""
     from foldlog.cli.progress import progress
+    from foldlog.encryption.opening import WHERE
     from foldlog.encryption.rotation import in_use
     from foldlog.encryption.rotation import rotate as rotated_by
 
     with _opened(database_url, master_key_file) as (store, masters):
         if masters is None:
-            raise CommandError("no master keys are set. See: foldlog master-key rotate --help")
+            raise CommandError(
+                f"no master keys are set: name a file --master-key-file, or set {WHERE}"
+            )
         others = [each for each in in_use(store) if each.key_id != masters.current_id]
         total = sum(each.sessions + each.attachments for each in others)
         with progress("wrapping keys", total) as advance:

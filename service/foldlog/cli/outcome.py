@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from foldlog.core import errors
 from foldlog.core.errors import FoldlogError
@@ -93,6 +93,15 @@ class Commands(TyperGroup):
         except BrokenPipeError:
             _let_output_go()
             raise typer.Exit from None
+
+
+class PlainHelp(TyperCommand):
+    """A command of so many options that a table of them would cut their names off."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the options one below the other."""
+        self.rich_markup_mode = None
+        super().format_help(ctx, formatter)
 
 
 def _open_closed_streams() -> None:

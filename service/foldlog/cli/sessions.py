@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
@@ -15,10 +16,19 @@ from foldlog.cli.options import Address, AsJson, Labels, RequestId, SessionId, p
 if TYPE_CHECKING:
     from foldlog.client.values import SessionInfo
 
-Time = Annotated[
-    datetime | None,
-    typer.Option(metavar="TIME", formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"]),
-]
+TIMES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z")
+
+
+def parsed_time(text: str) -> datetime:
+    """Return the time that somebody wrote. Raises BadParameter, which says how one is written."""
+    for form in TIMES:
+        with suppress(ValueError):
+            return datetime.strptime(text, form)
+    wrong = f"{text!r} is no time such as 2026-12-31, 2026-12-31T08:00:00 or 2026-12-31T08:00:00Z"
+    raise typer.BadParameter(wrong)
+
+
+Time = Annotated[datetime | None, typer.Option(metavar="TIME", parser=parsed_time)]
 Metadata = Annotated[
     str | None, typer.Option("--metadata", metavar="JSON", help="Free JSON, kept as it is.")
 ]

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -154,41 +154,12 @@ def _open_postgres(
 ) -> Store:
     # Loading the driver takes time that those without PostgreSQL need not spend.
     with postgres_extra():
-        from foldlog.persistence.postgres.checkpoints import PostgresCheckpointRecorder
         from foldlog.persistence.postgres.connections import PostgresConnections
-        from foldlog.persistence.postgres.index import PostgresSessionIndex
-        from foldlog.persistence.postgres.objects import PostgresObjectTable
-        from foldlog.persistence.postgres.recorder import PostgresSessionRecorder
-        from foldlog.persistence.postgres.roles import SYSTEM, TENANT, is_bound
-        from foldlog.persistence.postgres.scope import Scope, ScopedConnections
-        from foldlog.persistence.postgres.statements import PostgresStatements
+        from foldlog.persistence.postgres.opening import store_on
 
     whole = PostgresConnections(url, pool_size, hint_url, timeouts)
     close = _closing(whole.close, None if files is None else files.close)
-
-    def store(datastore: PostgresConnections) -> Store:
-        statements = PostgresStatements(datastore)
-        return Store(
-            "postgres",
-            PostgresSessionRecorder(datastore),
-            PostgresCheckpointRecorder(datastore),
-            PostgresSessionIndex(datastore),
-            ObjectStore(PostgresObjectTable(datastore), files, inline_bytes),
-            KeyTable(statements),
-            DataKeyTable(statements, lambda each: each),
-            ErasureTable(statements, lambda each: each),
-            QuotaTable(statements),
-            close,
-        )
-
-    def scoped(role: str, tenant: str = "") -> Store:
-        return store(ScopedConnections(whole, Scope(role, tenant)))
-
-    with whole.connection() as connection:
-        is_restricted = is_bound(connection)
-    if is_restricted:
-        return replace(scoped(SYSTEM), scoped=partial(scoped, TENANT))
-    return store(whole)
+    return store_on(whole, files, inline_bytes, close)
 
 
 def files_at(directory: str) -> ObjectFiles:

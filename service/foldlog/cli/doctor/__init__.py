@@ -34,7 +34,7 @@ def _database(given: Settings) -> Iterator[Finding]:
     elif url.startswith("sqlite:///"):
         from foldlog.cli.doctor.sqlite import sqlite_file
 
-        yield from sqlite_file(Path(url.removeprefix("sqlite:///")))
+        yield from sqlite_file(Path(url.removeprefix("sqlite:///")), given)
     else:
         yield fault(
             "database",

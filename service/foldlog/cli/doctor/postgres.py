@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from foldlog.cli.doctor.encryption import encryption
 from foldlog.cli.doctor.feed import long_transactions, prepared_transactions, schema
 from foldlog.cli.doctor.finding import Finding, fault, note, ok, warning
 from foldlog.settings import Settings
@@ -32,6 +34,7 @@ def postgres(settings: Settings) -> Iterator[Finding]:
         for look in LOOKS:
             yield from _guarded(look, connection)
         yield from connections(connection, settings)
+        yield from _guarded(partial(master_keys, settings), connection)
 
 
 def _guarded(look: Look, connection: Connection[Any]) -> Iterator[Finding]:
@@ -81,6 +84,16 @@ def row_security(connection: Connection[Any]) -> Iterator[Finding]:
             "Only the service keeps tenants apart; with one tenant that is all there is to do.",
             "Serve as a user let in with: foldlog migrate --service-user NAME",
         )
+
+
+def master_keys(settings: Settings, connection: Connection[Any]) -> Iterator[Finding]:
+    """The master keys open what is stored."""
+    if connection.execute("SELECT to_regclass('foldlog_session_keys') IS NULL").fetchone() == (
+        True,
+    ):
+        yield from encryption(settings, lambda _: [(None,)])  # it is to be migrated first
+        return
+    yield from encryption(settings, lambda query: connection.execute(*query).fetchall())
 
 
 def _connected(url: str) -> Connection[Any]:

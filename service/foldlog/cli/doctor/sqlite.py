@@ -9,11 +9,15 @@ import stat
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from eventsourcing.persistence import PersistenceError
 
+from foldlog.cli.doctor.encryption import encryption
 from foldlog.cli.doctor.finding import Finding, fault, index_lag, note, ok, warning
+from foldlog.persistence.queries import Query
+from foldlog.settings import Settings
 
 # The bytes of the header that name the journal: 2 for WAL.
 JOURNAL_BYTES = slice(18, 20)
@@ -22,17 +26,19 @@ NO_DISK = 64 << 20
 NETWORK_FILESYSTEMS = frozenset({"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "glusterfs"})
 
 
-def sqlite_file(path: Path) -> Iterator[Finding]:
-    """Look at the database file and where it lies."""
+def sqlite_file(path: Path, settings: Settings | None = None) -> Iterator[Finding]:
+    """Look at the database file, where it lies, and the master keys that it needs."""
+    settings = settings or Settings()
     folder = path.absolute().parent
     yield from _disk(folder)
     yield from _filesystem(folder)
     if not path.exists():
         yield from _missing(path, folder)
+        yield from encryption(settings, _nothing)
         return
     yield from _permissions(path, folder)
     try:
-        yield from _contents(path)
+        yield from _contents(path, settings)
     except (OSError, sqlite3.DatabaseError, PersistenceError) as error:
         yield _unreadable(str(error))
 
@@ -109,7 +115,11 @@ def _permissions(path: Path, folder: Path) -> Iterator[Finding]:
         )
 
 
-def _contents(path: Path) -> Iterator[Finding]:
+def _nothing(_: Query) -> list[tuple[Any, ...]]:
+    return [(None,)]
+
+
+def _contents(path: Path, settings: Settings) -> Iterator[Finding]:
     from foldlog.persistence.sqlite.file import check_is_ours
 
     check_is_ours(path)
@@ -122,7 +132,7 @@ def _contents(path: Path) -> Iterator[Finding]:
             yield _damaged(path, damage)
             return
         yield ok("database", f"{path}: SQLite finds it whole")
-        yield from _schema(path, connection)
+        yield from _schema(path, connection, settings)
     yield from _journal(path)
 
 
@@ -152,7 +162,7 @@ def _damaged(path: Path, damage: list[str]) -> Finding:
     )
 
 
-def _schema(path: Path, connection: sqlite3.Connection) -> Iterator[Finding]:
+def _schema(path: Path, connection: sqlite3.Connection, settings: Settings) -> Iterator[Finding]:
     from foldlog.persistence.sqlite.schema import pending
 
     missing = [step.name for step in pending(connection, str(path))]
@@ -163,6 +173,11 @@ def _schema(path: Path, connection: sqlite3.Connection) -> Iterator[Finding]:
         return
     yield ok("schema", "the one this release works with")
     yield from _index_lag(connection)
+
+    def rows(query: Query) -> list[tuple[Any, ...]]:
+        return connection.execute(query[0].replace("%s", "?"), query[1]).fetchall()
+
+    yield from encryption(settings, rows)
 
 
 def _index_lag(connection: sqlite3.Connection) -> Iterator[Finding]:
