@@ -21,7 +21,7 @@ def id_of(key: object) -> UUID:
 
 def version_of(version: object) -> int:
     """Return a row's version. Raises StoreDamagedError for what is none."""
-    if not isinstance(version, int) or version < 1:
+    if not isinstance(version, int) or version < 0:
         raise StoreDamagedError("a version is damaged")
     return version
 

@@ -186,9 +186,9 @@ def notification(
     tenant: str,
 ) -> SessionNotification:
     """Return a row of the feed; without contents if it does not say whose it is."""
-    _, id_, known = placed(id_of, place, key, version)
-    contents = contents_of(topic, state) if known else (NO_TOPIC, NO_STATE)
-    return SessionNotification(id_, known, *contents, place, tenant)
+    _, id_, found = placed(id_of, place, key, version)
+    contents = (NO_TOPIC, NO_STATE) if id_ == NOBODY else contents_of(topic, state)
+    return SessionNotification(id_, found, *contents, place, tenant)
 
 
 def stored_event(originator_id: UUID | str, version: object, *contents: object) -> StoredEvent:
