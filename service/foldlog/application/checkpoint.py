@@ -6,7 +6,10 @@ A checkpoint holds no body and can always be made again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from uuid import UUID
+
+from google.protobuf.message import DecodeError
 
 from foldlog.application.domain import (
     Answered,
@@ -21,6 +24,28 @@ from foldlog.application.fold import EventRef, Fold, Live, Rewound, RowRef, Shad
 from foldlog.internal.v1 import storage_pb2 as pb
 
 TOPIC = "checkpoint"
+SEAL = b"\x22\x20"  # the tag of `sha256` and its length
+
+
+def sealed(head: Session, fold: Fold, owners: Sequence[UUID]) -> bytes:
+    """Return a checkpoint's state, bound to the session and the version that it stands at."""
+    state = pb.Checkpoint(head=head_to(head), fold=fold_to(fold, owners)).SerializeToString()
+    return state + SEAL + _digest(head.id, head.version, state)
+
+
+def unsealed(aggregate_id: UUID, version: int, state: bytes) -> pb.Checkpoint | None:
+    """Return a checkpoint, or None for one that is damaged, or was not made for this place."""
+    body = state[: -len(SEAL) - 32]
+    if state != body + SEAL + _digest(aggregate_id, version, body):
+        return None
+    try:
+        return pb.Checkpoint.FromString(body)
+    except DecodeError:
+        return None
+
+
+def _digest(aggregate_id: UUID, version: int, state: bytes) -> bytes:
+    return sha256(aggregate_id.bytes + version.to_bytes(8) + state).digest()
 
 
 def head_to(head: Session) -> pb.HeadState:

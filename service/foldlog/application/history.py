@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from eventsourcing.persistence import StoredEvent
-from google.protobuf.message import DecodeError
 
-from foldlog.application.checkpoint import TOPIC, fold_from, fold_to, head_from, head_to, standing
+from foldlog.application.checkpoint import TOPIC, fold_from, head_from, sealed, standing, unsealed
 from foldlog.application.domain import TOO_MANY_DROPS, Segment, Session
 from foldlog.application.fold import EventRef, Fold, Live, Passed, RowRef, holds
 from foldlog.application.mapper import domain_event
@@ -160,10 +159,8 @@ class History:
         row = self._store.checkpoints.latest(aggregate_id, NEWEST if version is None else version)
         if row is None:
             return None
-        try:
-            return Checkpoint.FromString(row.state)
-        except DecodeError:
-            return None  # a cache: the rows themselves decide
+        # A cache: the rows themselves decide.
+        return unsealed(aggregate_id, row.originator_version, row.state)
 
     def _advance(
         self, spans: Sequence[Segment], base: Fold | FoldState, events: Sequence[Passed]
@@ -229,13 +226,11 @@ class History:
         Of a session that is erased meanwhile none stays, nor a data key made for it: an erasure
         destroys them after its fact is stored, so that either it finds them or the fact is found.
         """
-        owners = owners_of(spans_of(head))
-        state = Checkpoint(head=head_to(head), fold=fold_to(fold, owners))
         row = SessionStoredEvent(
             originator_id=head.id,
             originator_version=head.version,
             topic=TOPIC,
-            state=state.SerializeToString(),
+            state=sealed(head, fold, owners_of(spans_of(head))),
             tenant=head.tenant,
         )
         self._store.checkpoints.insert_events([row])

@@ -458,8 +458,13 @@ class Checkpoint(_message.Message):
     HEAD_FIELD_NUMBER: _builtins.int
     FOLD_FIELD_NUMBER: _builtins.int
     ENCRYPTED_FIELD_NUMBER: _builtins.int
+    SHA256_FIELD_NUMBER: _builtins.int
     encrypted: _builtins.bytes
     """Both, encrypted under the session's data key as a Checkpoint of them; they are then unset."""
+    sha256: _builtins.bytes
+    """SHA-256 over the aggregate id, the version in eight bytes and head and fold as they are encoded.
+    It stands last. A checkpoint that it does not fit, or that has none, is not used.
+    """
     @_builtins.property
     def head(self) -> Global___HeadState:
         """The state of the head."""
@@ -474,10 +479,11 @@ class Checkpoint(_message.Message):
         head: Global___HeadState | None = ...,
         fold: Global___FoldState | None = ...,
         encrypted: _builtins.bytes = ...,
+        sha256: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["fold", b"fold", "head", b"head"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["encrypted", b"encrypted", "fold", b"fold", "head", b"head"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["encrypted", b"encrypted", "fold", b"fold", "head", b"head", "sha256", b"sha256"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
