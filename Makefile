@@ -7,14 +7,16 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
 SOAK_S ?= 3600
+FUZZ_S ?= 600
 # Where packages come from is the machine's business. The brackets keep the rule from finding itself.
 REGISTRY := (py[p]i|pythonhoste[d]|npmj[s]|yarnpk[g])\.(org|com)
 
-.PHONY: help setup demo test soak bench bench-quick check audit dist gen format clean
+.PHONY: help setup demo test soak fuzz bench bench-quick check audit dist gen format clean
 help:
 	@echo "make demo    see it work, in under a minute once it is set up"
 	@echo "make test    every test, PostgreSQL included"
 	@echo "make soak    every fault for an hour, or SOAK_S seconds; writes docs/reliability.md"
+	@echo "make fuzz    the parsers and decoders against a coverage-guided fuzzer, for FUZZ_S seconds"
 	@echo "make bench   every performance goal, in 20 minutes; writes bench/RESULTS.md; bench-quick: appends in 3"
 	@echo "make check   format, lint, types, protos, generated code"
 	@echo "make audit   known vulnerabilities of the pinned packages"
@@ -47,6 +49,9 @@ test: $(READY)
 
 soak: $(READY)
 	@$(BIN)/python -m tests.faults.soak --seconds $(SOAK_S) $(if $(SEED),--seed $(SEED))
+
+fuzz: $(READY)
+	@$(BIN)/python -m tests.fuzz --seconds $(FUZZ_S) $(if $(ONLY),--only $(ONLY))
 
 # The stores that we are measured beside, in an environment that nothing else needs.
 PEERS := .venv-bench

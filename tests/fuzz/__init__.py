@@ -1,0 +1,1 @@
+"""Parsers and decoders in this process, and any bytes."""
