@@ -20,11 +20,18 @@ from tests.postgres import another_server
 from tests.served import Served
 
 SHORT_CONTROL = "test_control"
+TABLED = {"report", "control"}
 
 
 def _is_storm(item: pytest.Item) -> bool:
     fixtures = getattr(item, "fixturenames", ())
     return "extent" in fixtures and not item.name.startswith(SHORT_CONTROL)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to a soak what its table is made of: storms and their controls."""
+    if "SOAK_S" in os.environ:
+        items[:] = [each for each in items if TABLED & set(getattr(each, "fixturenames", ()))]
 
 
 @pytest.fixture

@@ -37,11 +37,15 @@ class Extent:
         """Return how often to do something: `long` is for a soak of an hour."""
         return short if self.share_s is None else max(short, round(long * self.scale))
 
-    def rounds(self, *, short: int, long: int) -> Iterator[int]:
-        """Count the cycles from 0; a soak goes on as long as its share of time lasts."""
+    def rounds(self, *, short: int, long: int, least: int = 0) -> Iterator[int]:
+        """Count the cycles from 0; a soak goes on as long as its share of time lasts.
+
+        However short the soak is, it has at least so many.
+        """
         began = told = time.monotonic()
         number = 0
-        while number < self.cycles(short=short, long=long) or self._lasts(began):
+        wanted = max(self.cycles(short=short, long=long), 0 if self.share_s is None else least)
+        while number < wanted or self._lasts(began):
             yield number
             number += 1
             if self.share_s is not None and time.monotonic() - told > TELL_EVERY_S:

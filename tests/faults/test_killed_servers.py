@@ -18,6 +18,7 @@ from tests.faults.workers import Workers
 from tests.served import Served
 
 KILLS_PER_HISTORY = 10
+LEAST = 5  # histories in any soak: with two stores and two programs, over 200 kills
 CHECKPOINTING = "tests.faults.frequent_checkpoints"
 BACKENDS = ("sqlite-file", "postgres")
 
@@ -64,7 +65,7 @@ async def test_what_a_killed_server_acknowledged_is_there_once_and_in_order(
     served = serve(backend, program)
     starts_s: list[float] = []
     outcome = await storm(served, extent, 2, starts_s)
-    for _ in extent.rounds(short=1, long=100 // KILLS_PER_HISTORY):
+    for _ in extent.rounds(short=1, long=100 // KILLS_PER_HISTORY, least=LEAST):
         kills = 2 if extent.share_s is None else KILLS_PER_HISTORY
         outcome = outcome.plus(await storm(served, extent, kills, starts_s))
     started = f"served again after {statistics.median(starts_s):.1f} s, at most {max(starts_s):.1f}"

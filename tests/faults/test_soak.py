@@ -35,6 +35,13 @@ def test_a_soaks_rounds_end_after_its_share_and_after_all_cycles() -> None:
     assert list(Extent("1", share_s=0.0).rounds(short=1, long=3)) == [0, 1, 2]
 
 
+def test_what_is_to_happen_often_happens_so_in_a_short_soak_too() -> None:
+    brief = Extent("1", share_s=0.0, scale=0.01)
+    assert len(list(brief.rounds(short=1, long=100))) == 1
+    assert len(list(brief.rounds(short=1, long=100, least=5))) == 5
+    assert len(list(Extent("1").rounds(short=1, long=100, least=5))) == 1
+
+
 def test_a_storm_that_did_harm_fails_and_a_control_that_did_none() -> None:
     require_nothing_wrong(CALM)
     require_harm(HARM)
