@@ -9,14 +9,19 @@ from tests.faults.outcome import Outcome
 
 ROUNDS = 10
 
-Kind = Literal["lost", "doubled", "reordered", "wrong"]
+Kind = Literal["lost", "doubled", "reordered", "unsound", "wrong"]
 
 
-async def until_harm(storm: Callable[[], Awaitable[Outcome]], kind: Kind) -> Outcome:
-    """Let a storm without its safeguard rage until it has done harm of a kind, within reason."""
-    outcome = await storm()
+async def until_harm(storm: Callable[[], Awaitable[Outcome]], kind: Kind, *says: str) -> Outcome:
+    """Let a storm without its safeguard rage until it has done harm of a kind, within reason.
+
+    With `says`, until an example of it says one of these.
+    """
+    outcome = latest = await storm()
     for _ in range(1, ROUNDS):
-        if getattr(outcome, kind):
+        told = " ".join(latest.examples)
+        if getattr(latest, kind) and (not says or any(each in told for each in says)):
             break
-        outcome = outcome.plus(await storm())
+        latest = await storm()
+        outcome = latest.plus(outcome)
     return outcome

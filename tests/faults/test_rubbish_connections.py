@@ -17,6 +17,7 @@ from grpc import aio
 from tests.contract.calls import DEADLINE_S
 from tests.faults.extent import Extent
 from tests.faults.frames import OPENING, Junk, call, is_over, junk, message, sent
+from tests.faults.harm import until_harm
 from tests.faults.memory import MIB, resident_bytes
 from tests.faults.outcome import Outcome
 from tests.faults.rubbish import SERVICE
@@ -129,7 +130,10 @@ async def test_rubbish_below_grpc_is_ended_and_hinders_nobody(
 async def test_control_without_bounds_it_is_borne_for_ever(
     serve: Callable[..., Served], extent: Extent, control: Callable[[Outcome], None]
 ) -> None:
-    outcome = await storm(serve("sqlite-file", **ENDLESS), extent, patience_s=4, dropped=50)
+    served = serve("sqlite-file", **ENDLESS)
+    outcome = await until_harm(
+        lambda: storm(served, extent, patience_s=4, dropped=50), "unsound", "for ever"
+    )
     control(outcome)
     assert any("for ever" in each for each in outcome.examples), outcome
 

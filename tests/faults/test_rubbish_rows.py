@@ -16,6 +16,7 @@ from grpc import aio
 from tests.contract.calls import DEADLINE_S
 from tests.faults.extent import Extent
 from tests.faults.ground import Ground, grown
+from tests.faults.harm import until_harm
 from tests.faults.oddities import Oddities
 from tests.faults.outcome import Outcome
 from tests.faults.rubbish import OURS, Answers, Thrower
@@ -98,6 +99,9 @@ async def test_rubbish_in_rows_is_told_as_damage_and_hinders_no_other_session(
 async def test_control_a_server_that_trusts_its_rows_fails(
     serve: Callable[..., Served], store: str, extent: Extent, control: Callable[[Outcome], None]
 ) -> None:
-    outcome = await storm(serve(store, TRUSTING), extent, rounds=1, values=4 * SPOILT)
+    served = serve(store, TRUSTING)
+    outcome = await until_harm(
+        lambda: storm(served, extent, rounds=1, values=4 * SPOILT), "unsound", "INTERNAL"
+    )
     control(outcome)
     assert any("INTERNAL" in each for each in outcome.examples), outcome
