@@ -30,6 +30,7 @@ def mutated(data: bytes, others: Sequence[bytes], random: Random) -> bytes:
 def inputs(corpus: Sequence[bytes], seed: str, count: int) -> Iterator[bytes]:
     """Yield the corpus itself, and so many inputs made of it."""
     random = Random(seed)
+    yield b""
     yield from corpus
     for _ in range(count):
         yield mutated(random.choice(corpus), corpus, random)

@@ -99,7 +99,10 @@ class Import:
             lines = export_file.salvaged(source, self.report)
         else:
             lines = self._verbatim(source)
-        named = export_file.fields_of(next(iter(Source(self.file).lines())).data)
+        first = next(iter(Source(self.file).lines()), None)
+        if first is None:
+            raise UnreadableFileError("it is empty")
+        named = export_file.fields_of(first.data)
         session_id = named.get("session_id")
         if not isinstance(session_id, str) or not session_id:
             raise UnreadableFileError("line 1: it is not the header of a Foldlog export")
