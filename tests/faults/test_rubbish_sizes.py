@@ -20,7 +20,9 @@ from tests.faults.workers import Workers
 from tests.served import Served
 
 RECEIVE = 16 * MIB
-MOST_GROWTH = 8 * RECEIVE
+# A message is there as gRPC received it, as bytes, and decoded, and for a while so is the one
+# before it: 120 to 190 MiB were measured, and 2,600 without the limit of fields.
+MOST_GROWTH = 16 * RECEIVE
 DEADLINE_S = 120.0
 REFUSED = frozenset({grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED})
 MESSAGES = service_pb2.SeedSessionRequest.MESSAGES_FIELD_NUMBER
