@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import psycopg
 from foldlog.persistence.migrate import migrate
@@ -22,6 +22,7 @@ from bench.tasks.inserts import TABLE
 from tests.cluster import SETTINGS, Server
 from tests.served import Served
 
+T = TypeVar("T")
 # PostgreSQL's own defaults for what is written; what tests lower is put back.
 DURABLE: Final = {**SETTINGS, "fsync": "on", "shared_buffers": "128MB"}
 
@@ -63,6 +64,14 @@ class Ground:
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._numbers = count(1)
+        self._made: dict[str, Any] = {}
+
+    def once(self, name: str, make: Callable[[ExitStack], T]) -> T:
+        """Return what was made under a name, and is ended with the run; make it if it was not."""
+        if name not in self._made:
+            self._made[name] = make(self._stack)
+        made: T = self._made[name]
+        return made
 
     def __enter__(self) -> Self:
         return self

@@ -18,6 +18,7 @@ UNITS: Final = {
     "p50_ms": "ms p50",
     "p99_ms": "ms p99",
     "seconds": "s",
+    "cpu_s": "s of CPU",
     "client_us": "us of clients",
     "server_us": "us of the server",
     "database_us": "us of PostgreSQL",

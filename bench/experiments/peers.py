@@ -85,30 +85,44 @@ class Peer:
         self._process.communicate()
 
 
-def peers(ground: Ground, stack: ExitStack, workers: int) -> dict[str, Peer | Missing]:
-    """Start every peer and grow its sessions; where one cannot be had, say why."""
-    started: dict[str, Peer | Missing] = {}
-    for name, called in PEERS.items():
-        print(f"{called}, ", end="", flush=True, file=sys.stderr)
-        started[called] = _peer(ground, stack, name, workers)
-    return started
+Peers = Mapping[str, Peer | Missing]
 
 
-def _peer(ground: Ground, stack: ExitStack, name: str, workers: int) -> Peer | Missing:
+def peers(ground: Ground, workers: int) -> Peers:
+    """Return every peer with its sessions: those of workers, or the long one if there are none.
+
+    Where one cannot be had, it is said why.
+    """
+    started = ground.once("peers", partial(_started, ground))
+    return ground.once(f"peers of {workers}", lambda _: _asked(started, "grow", workers))
+
+
+def _started(ground: Ground, stack: ExitStack) -> Peers:
     if not PYTHON.exists():
-        return Missing("its packages are not there: `make bench` installs them")
-    peer = stack.enter_context(closing(Peer(name, ground.database())))
-    try:
-        peer.ask("prepare")
-        peer.ask("grow", workers)
-    except PeerError as error:
-        return Missing(str(error))
-    return peer
+        missing = Missing("its packages are not there: `make bench` installs them")
+        return dict.fromkeys(PEERS.values(), missing)
+    started = {
+        called: stack.enter_context(closing(Peer(name, ground.database())))
+        for name, called in PEERS.items()
+    }
+    return _asked(started, "prepare", 0)
 
 
-def cases_of(
-    peers: Mapping[str, Peer | Missing], ask: Callable[[Peer], Sample]
-) -> dict[str, Case | Missing]:
+def _asked(given: Peers, question: str, number: int) -> Peers:
+    """Ask each peer the same, and leave out those that cannot."""
+    found: dict[str, Peer | Missing] = {}
+    for name, each in given.items():
+        found[name] = each
+        try:
+            if isinstance(each, Peer):
+                print(f"{name}, ", end="", flush=True, file=sys.stderr)
+                each.ask(question, number)
+        except PeerError as error:
+            found[name] = Missing(str(error))
+    return found
+
+
+def cases_of(peers: Peers, ask: Callable[[Peer], Sample]) -> dict[str, Case | Missing]:
     """Return a case for each peer that is there."""
     return {
         name: each if isinstance(each, Missing) else partial(ask, each)
@@ -122,7 +136,7 @@ def turns(ground: Ground, stack: ExitStack) -> Mapping[str, Case | Missing]:
     address = ground.foldlog.address
     tasks = [ClientTurns(address, each, seed, SECONDS) for seed, each in enumerate(foldlog_ids)]
     append = Load(ground.crew, lambda: tasks, ground.clocks(ground.foldlog))
-    return {"foldlog": append} | cases_of(peers(ground, stack, WORKERS), Peer.append)
+    return {"foldlog": append} | cases_of(peers(ground, WORKERS), Peer.append)
 
 
 def loads(ground: Ground, stack: ExitStack) -> Mapping[str, Case | Missing]:
@@ -146,7 +160,7 @@ def loads(ground: Ground, stack: ExitStack) -> Mapping[str, Case | Missing]:
         return read()
 
     own: dict[str, Case | Missing] = {"foldlog, cold": cold, "foldlog, again": read}
-    stored = peers(ground, stack, 0)
+    stored = peers(ground, 0)
     return own | cases_of(stored, lambda peer: peer.timed("load"))
 
 
@@ -156,7 +170,7 @@ def forks(ground: Ground, stack: ExitStack) -> Mapping[str, Case | Missing]:
     forking = iter(Forks(grown(served, LONG), LONG // 2))
     fork = forker(served, forking)
     fork()
-    stored = peers(ground, stack, 0)
+    stored = peers(ground, 0)
     return {"foldlog": fork} | cases_of(stored, lambda peer: peer.timed("fork"))
 
 
