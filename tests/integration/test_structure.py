@@ -36,6 +36,18 @@ async def test_forking_a_long_session_stores_one_row(url: str) -> None:
     assert len(changes) == 1
 
 
+@pytest.mark.parametrize("length", [100, 10_000])
+async def test_forking_a_session_at_hand_reads_no_message(url: str, length: int) -> None:
+    async with observed(url) as seen:
+        await grown(seen.tenant, "long", length)
+        await seen.tenant.reading.fold("long")
+        await seen.tenant.lanes.pool.close()
+        seen.forget()
+        await seen.tenant.writing.fork("long", "", "child", length // 2, {}, "", False)
+    # The row whose chain value the child's goes on from, and the one that has the key to read it.
+    assert sum(seen.rows.values()) <= 2
+
+
 async def test_an_append_makes_the_same_queries_whatever_the_length(url: str) -> None:
     async with observed(url) as seen:
         made = []

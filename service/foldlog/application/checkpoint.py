@@ -187,5 +187,5 @@ def fold_from(state: pb.FoldState, owners: Sequence[UUID], entries: Iterable[Liv
     fold.rewinds = [Rewound(*pair) for pair in zip(*[iter(state.rewinds)] * 2, strict=True)]
     fold.header = _place_from(state.header, owners)
     fold.step = _place_from(state.step, owners)
-    fold.next_seq, fold.turns = state.next_seq, turns_from(state.turns)
+    fold.begin_at(state.next_seq, turns_from(state.turns))
     return fold

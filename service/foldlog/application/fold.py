@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from uuid import UUID
 
 from foldlog.core.digest import ZERO, extend
 from foldlog.core.errors import EventCorruptError
 from foldlog.core.event import EventType, PositionRange
 from foldlog.core.message import Role
+from foldlog.core.pairing import Settled
 from foldlog.core.surface import Surface
 from foldlog.core.turns import TurnState
 
 LIVE_BYTES = 400  # what one entry costs in memory, about
+MAX_TURN_MARKS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,8 @@ class Fold:
         self.header: EventRef | None = None
         self.step: EventRef | None = None  # the latest of the log, be it undone or not
         self.turns = TurnState()
+        self._turn_marks: list[tuple[int, TurnState]] = [(-1, self.turns)]
+        self._settled = Settled()
         self._lost: EventCorruptError | None = None
         self._suspects: list[Live] = []
         self._running: list[bytes] = [ZERO]
@@ -110,6 +115,7 @@ class Fold:
         twin.replaces, twin.rewinds = self.replaces.copy(), self.rewinds.copy()
         twin.header, twin.turns, twin.step = self.header, self.turns, self.step
         twin._running = self._running.copy()
+        twin._turn_marks = self._turn_marks.copy()
         twin._lost, twin._suspects = self._lost, self._suspects.copy()
         return twin
 
@@ -144,9 +150,22 @@ class Fold:
             self.header = EventRef(event.seq, event.row)
         elif event.type == EventType.STEP_START:
             self.step = EventRef(event.seq, event.row)
-        self.turns = self.turns.after(event.type, event.seq)
+        self._turn(event.seq, self.turns.after(event.type, event.seq))
         self.next_seq = event.seq + 1
         return shadowed
+
+    def _turn(self, seq: int, turns: TurnState) -> None:
+        if turns is self.turns:
+            return
+        self.turns = turns
+        self._turn_marks.append((seq, turns))
+        if len(self._turn_marks) > MAX_TURN_MARKS:
+            del self._turn_marks[: MAX_TURN_MARKS // 2]
+
+    def begin_at(self, next_seq: int, turns: TurnState) -> None:
+        """Stand where a checkpoint stood: of the turns before it nothing is known."""
+        self.next_seq, self.turns = next_seq, turns
+        self._turn_marks = [(next_seq - 1, turns)]
 
     def go_back(self, event: Passed, target: Fold) -> None:
         """Take in a rewind: the surface, header and turns become those of the target."""
@@ -154,7 +173,9 @@ class Fold:
         self.surface = target.surface.copy()
         self._running = target._running.copy()
         self._forget_pairs()
-        self.header, self.turns = target.header, target.turns
+        self._settled = Settled()
+        self.header = target.header
+        self._turn(event.seq, target.turns)
         self._lost, self._suspects = target._lost, target._suspects.copy()
         self.rewinds.append(Rewound(event.seq, event.rewind_to))
         self.next_seq = event.seq + 1
@@ -170,6 +191,8 @@ class Fold:
             self._suspects.append(live)
         if index < self._paired:
             self._forget_pairs()
+        self._settled.changed(index)
+        self._settled.keep_up(self.surface.entries)
         # A change at the front can change which message leads, so the digests begin anew.
         del self._running[max(index - 1, 0) + 1 :]
         return shadowed
@@ -226,7 +249,22 @@ class Fold:
         lacking = len(entries) - self.has_leading_system + 1 - len(self._running)
         self.digest(len(self._running) - 1 + min(max(lacking, 0), count))
         self._pair(count)
+        self._settled.reach(entries, len(entries) if lacking <= count else len(self._running))
         return lacking <= count and (self._orphan is not None or self._paired == len(entries))
+
+    def open_at(self, seq: int) -> tuple[TurnState, Sequence[Live]] | None:
+        """Return the turns after a seq, and entries in which all calls open there are found.
+
+        None where that seq was on another path, or the entries changed since, or it is too long
+        ago: then only the log can tell. O(log n) and what was said since all calls were answered.
+        """
+        changes = *(s.seq for s in self.replaces[-1:]), *(r.seq for r in self.rewinds[-1:])
+        mark = bisect_right(self._turn_marks, seq, key=itemgetter(0)) - 1
+        if self.damage is not None or any(changed > seq for changed in changes) or mark < 0:
+            return None
+        entries = self.surface.entries
+        count = self.surface.covered(0, seq).stop
+        return self._turn_marks[mark][1], entries[self._settled.before(entries, count) : count]
 
     def active_ranges(self) -> list[tuple[int, int]]:
         """Return the seqs that count now as ascending ranges, both ends in."""

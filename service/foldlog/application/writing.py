@@ -27,9 +27,12 @@ from foldlog.application.seal import GENESIS
 from foldlog.application.trimming import Ground, ground_of
 from foldlog.core.canonical import check_free_json
 from foldlog.core.errors import HistoryDroppedError, PermissionDeniedError, SessionDeletedError
+from foldlog.core.turns import TurnState
 from foldlog.core.validation import validate_labels, validate_request_id
 from foldlog.internal.v1.storage_pb2 import StoredFact
 from foldlog.settings import Limits
+
+OPEN_AT_ONCE = 5_000  # entries that are looked at for open calls without leaving the loop
 
 
 class Writing:
@@ -316,8 +319,7 @@ class Writing:
             decisions.require_unerased(head, session_id)
             seq = head.next_seq - 1 if at_seq is None else at_seq
             decisions.require_seq(head, seq, "at_seq")
-            fold = await parent.fold_at(head, seq)
-            turns, cut = fold.turns, await self._cut_of(fold)
+            turns, cut = await self._open_at(parent, head, seq)
             reader = self._services.history.reader
             spans = spans_of(head)
             if seq != head.next_seq - 1:
@@ -334,6 +336,21 @@ class Writing:
                 head.drop_versions,
                 cut,
             )
+
+    async def _open_at(self, lane: Lane, head: Session, seq: int) -> tuple[TurnState, Cut]:
+        """Return the turns after a seq, and what is open there.
+
+        Without a look at the log where the fold that is at hand tells it.
+        """
+        fold = lane.fold
+        is_at_hand = fold is not None and fold.next_seq == head.next_seq
+        if fold is not None and is_at_hand and head.dropped_from_seq is None:
+            found = fold.open_at(seq)
+            if found is not None and len(found[1]) <= OPEN_AT_ONCE:
+                turns, entries = found
+                return turns, cut_of(turns, entries)
+        fold = await lane.fold_at(head, seq)
+        return fold.turns, await self._cut_of(fold)
 
     async def _cut_of(self, fold: Fold) -> Cut:
         """Return what is open at a fold as it is now."""

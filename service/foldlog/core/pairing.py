@@ -6,12 +6,16 @@ answered together. Only calls of assistant messages count, and only tool message
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Protocol, TypeVar
 
 from foldlog.core.message import Role
+
+SETTLED = 16  # so far apart are the places that are remembered
+KEEP_UP = 256
 
 _ASSISTANT = int(Role.ASSISTANT)
 _TOOL = int(Role.TOOL)
@@ -70,6 +74,55 @@ def unanswered(items: Sequence[S]) -> list[tuple[S, str]]:
     A call without an id cannot be named, so it is left out.
     """
     return [(items[call.at], call.id) for call in _calls(items) if not call.results]
+
+
+class Settled:
+    """Where in a list every call before has its result: from there on open calls are looked for.
+
+    The list is the caller's. A call that is made again before it was answered stays open for ever:
+    there is no such place behind it.
+    """
+
+    def __init__(self) -> None:
+        self._places = [0]
+        self._next = 0
+        self._open: set[str] = set()
+        self._is_lost = False
+
+    def changed(self, index: int) -> None:
+        """Forget what is known of a list that was changed at an index, or behind it too."""
+        if index < self._next:
+            del self._places[bisect_right(self._places, index) :]
+            self._next = self._places[-1]
+            self._open, self._is_lost = set(), False
+
+    def reach(self, items: Sequence[Speaking], count: int) -> None:
+        """Look at so many items from the front; those that were seen are not looked at again."""
+        for index in range(self._next, min(count, len(items))):
+            self._pass(items[index])
+            # Some places are as good as all of them.
+            if not self._open and not self._is_lost and index + 1 >= self._places[-1] + SETTLED:
+                self._places.append(index + 1)
+        self._next = max(self._next, min(count, len(items)))
+
+    def keep_up(self, items: Sequence[Speaking]) -> None:
+        """Look at what was added, now and then: most often it costs nothing."""
+        if len(items) - self._next >= KEEP_UP:
+            self.reach(items, self._next + KEEP_UP)
+
+    def _pass(self, item: Speaking) -> None:
+        if item.role == _ASSISTANT:
+            for id_ in dict.fromkeys(item.call_ids):
+                if id_ is not None:
+                    self._is_lost = self._is_lost or id_ in self._open
+                    self._open.add(id_)
+        elif item.role == _TOOL and item.tool_call_id is not None:
+            self._open.discard(item.tool_call_id)
+
+    def before(self, items: Sequence[Speaking], count: int) -> int:
+        """Return a place, at most `count`, before which every call has its result."""
+        self.reach(items, count)
+        return self._places[bisect_right(self._places, count) - 1]
 
 
 @dataclass(frozen=True, slots=True)
