@@ -8,9 +8,13 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+import grpc
+import pytest
+import trustme
 from foldlog.v1 import service_pb2
 from grpc import aio
 
@@ -136,6 +140,21 @@ async def test_control_without_bounds_it_is_borne_for_ever(
     )
     control(outcome)
     assert any("for ever" in each for each in outcome.examples), outcome
+
+
+async def test_a_port_with_tls_ends_it_as_well(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    authority, certificate = trustme.CA(), tmp_path / "certificate.pem"
+    issued = authority.issue_cert("127.0.0.1")
+    issued.private_key_and_cert_chain_pem.write_to_path(str(certificate))
+    served = serve("sqlite-memory", FOLDLOG_TLS_CERTIFICATE_FILE=str(certificate), **SHORT)
+    assert not await outlasting(served, list(junk(Random("TLS"), PATH)), patience_s=60)
+    trusted = grpc.ssl_channel_credentials(authority.cert_pem.bytes())
+    async with aio.secure_channel(served.address, trusted) as channel:
+        get: Any = channel.unary_unary(PATH)
+        with pytest.raises(aio.AioRpcError, match="there is no session a"):
+            await get(REQUEST, timeout=DEADLINE_S)
 
 
 def test_connections_above_the_limit_are_closed_and_the_others_served(
