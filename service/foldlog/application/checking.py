@@ -117,8 +117,10 @@ class Case:
         self._weight = weight_of(request)
         self._session_id = folded.session_id
         self._next_seq = folded.next_seq
-        # The fold of a session goes on while we wait: what is needed of it is taken now.
-        self._entries: Sequence[Live] = tuple(folded.fold.surface)
+        # The fold of a session goes on while we wait: what is needed of it is taken before.
+        self._surface = folded.fold.surface
+        self._taken: Sequence[Live] | None = None
+        self._count = len(self._surface)
         self._digest = folded.fold.digest()
         self._prefix_digest = self._digest_of(folded.fold)
         self._orphan = folded.fold.first_orphan()
@@ -131,6 +133,19 @@ class Case:
         if not 0 <= count <= self._digest[0]:
             return None
         return fold.digest(count)[1]
+
+    @property
+    def _entries(self) -> Sequence[Live]:
+        """Every entry, which costs a look at each: taken before anything is waited for."""
+        if self._taken is None:
+            self._taken = tuple(self._surface.entries)
+        return self._taken
+
+    def _entries_from(self, index: int) -> Sequence[Live]:
+        """Return the entries from an index on. What is light is not waited for."""
+        if self._weight > LIGHT_BYTES:
+            return self._entries[index:]
+        return self._surface.entries[index:]
 
     async def judge(self) -> Judgement:
         """Judge the request."""
@@ -151,6 +166,9 @@ class Case:
         skip = self._overlay
         messages, is_equal = await self._compared(skip, self._entries)
         if is_equal and not self._needs_content:
+            is_sound = self._orphan is None
+            if is_sound and not (skip and self._request.HasField("header")):
+                return await self._judge_header()
             return await self._judge_contents(messages, messages[skip:], self._weight)
         contents = await self._reading.contents(self._entries)
         return await self._judge_contents(messages, contents)
@@ -194,7 +212,7 @@ class Case:
             logged_header=None if logged is None else header_from_proto(logged),
             header=header_from_proto(sent) if self._request.HasField("header") else None,
             options=self._options,
-            fold_seqs=[entry.seq for entry in self._entries],
+            fold_seqs=[entry.seq for entry in self._entries] if contents else [],
         )
 
     async def _logged_header(self) -> RequestHeader | None:
@@ -212,11 +230,12 @@ class Case:
             raise InvalidFieldError.of("prefix.count", f"{prefix.count} is negative")
         if self._needs_content or not self._prefix_holds():
             return Judgement(False, None, True, self._next_seq, self._digest)
-        rest = self._entries[prefix.count + self._leading :]
+        rest = self._entries_from(prefix.count + self._leading)
         new, is_equal = await self._compared(0, rest)
         if is_equal and self._orphan is None:
             return self._judgement(await self._judge_header())
-        known = await self._reading.contents(self._entries)
+        entries = self._entries
+        known = await self._reading.contents(entries)
         covered = known[: prefix.count + self._leading]
         if prefix.leading_system and not self._leading:
             covered = [Message(Role.SYSTEM), *covered]
@@ -227,7 +246,7 @@ class Case:
         if not self._request.HasField("header"):
             return None
         violation = await self._judge_contents([], [], self._weight)
-        count = len(self._entries)
+        count = self._count
         return violation and replace(violation, index=count, request_length=count, log_length=count)
 
     @property
