@@ -89,6 +89,13 @@ class Servers:
             served = self._shared[backend] = self.fresh(backend)
         return served
 
+    def attacked(self, backend: str) -> Served:
+        """Return the running server of a backend on whose rows tests may do what they like."""
+        served = self._shared.get(f"attacked-{backend}")
+        if served is None or served.process.poll() is not None:
+            served = self._shared[f"attacked-{backend}"] = self.fresh(backend)
+        return served
+
     def guarded(self, backend: str) -> Served:
         """Return the running server of a backend that asks for keys, which tests share."""
         served = self._shared.get(f"guarded-{backend}")

@@ -13,6 +13,7 @@ from typing import Any
 
 import grpc
 from foldlog.v1 import service_pb2_grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 ROOT = Path(__file__).resolve().parents[1]
 START_DEADLINE_S = 60.0
@@ -65,8 +66,23 @@ class Served:
             )
         self.address = self._awaited_address()
         if self._channel is not None:
-            grpc.channel_ready_future(self._channel).result(START_DEADLINE_S)
+            self._wait_for_calls(self._channel)
         return self
+
+    def _wait_for_calls(self, channel: grpc.Channel) -> None:
+        """Wait until calls pass: a channel may believe in its connection to the former process."""
+        health = health_pb2_grpc.HealthStub(channel)
+        deadline = time.monotonic() + START_DEADLINE_S
+        while True:
+            try:
+                health.Check(
+                    health_pb2.HealthCheckRequest(), wait_for_ready=True, timeout=START_DEADLINE_S
+                )
+            except grpc.RpcError:
+                if time.monotonic() > deadline:
+                    raise
+            else:
+                return
 
     def _command(self) -> list[str]:
         return [

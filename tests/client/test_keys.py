@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
 from foldlog import AsyncClient, Client, Event, errors, user
 from foldlog.core.role import Role
@@ -72,10 +70,14 @@ def test_a_refusal_is_typed_and_not_tried_again(served: Served, wanted: str) -> 
 
 
 def test_a_stream_that_is_refused_says_so(served: Served) -> None:
-    refusal = suppress(errors.UnauthenticatedError)  # leaving the stream tells it as well
-    with Client(served.address, api_key="") as client, refusal, client.stream() as stream:
-        said = stream.append(client.session(fresh_id()), user("a")).exception(60)
-    assert isinstance(said, errors.UnauthenticatedError)
+    said: list[BaseException | None] = []
+    with (
+        Client(served.address, api_key="") as client,
+        pytest.raises(errors.UnauthenticatedError),  # an append may tell it, and leaving does
+        client.stream() as stream,
+    ):
+        said.append(stream.append(client.session(fresh_id()), user("a")).exception(60))
+    assert all(isinstance(each, errors.UnauthenticatedError) for each in said)
 
 
 def test_a_key_does_not_show(served: Served) -> None:

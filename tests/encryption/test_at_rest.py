@@ -160,7 +160,8 @@ def test_what_a_missing_key_hides_is_refused_by_name_and_the_rest_works(
     served.set_environment(FOLDLOG_MASTER_KEYS=f"{master_key('other')} {MASTER_KEY}")
     served.start()
     assert hidden.texts()[0] == f"summary: {SECRET}"
-    assert (hidden.verify().intact, new.verify().intact) == (True, True)
+    verdicts = hidden.verify(), new.verify()
+    assert [list(each.faults) for each in verdicts if not each.intact] == []
 
 
 def test_without_the_key_the_chain_is_still_verified(
@@ -208,6 +209,9 @@ def test_a_damaged_data_key_harms_its_own_session_only(
     logs = [Calls.create(served.stub, metadata_json=f'"{i}"') for i in range(3)]
     for log in logs:
         log.append(user("a"))
+    served.stub.ListSessions(
+        service_pb2.ListSessionsRequest(), timeout=DEADLINE_S
+    )  # all is indexed
     served.terminate()
     key = f"(SELECT aggregate_id FROM foldlog_sessions WHERE session_id = '{logs[0].session_id}')"
     damage = "UPDATE foldlog_session_keys SET wrapped = key_id::bytea WHERE aggregate_id = "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -17,6 +18,13 @@ def backend(request: pytest.FixtureRequest) -> str:
     """A store that can be reached from outside."""
     name: str = request.param
     return name
+
+
+@pytest.fixture
+def served(servers: Any, backend: str) -> Served:
+    """A server that only attacks share: what is done to its rows stays."""
+    found: Served = servers.attacked(backend)
+    return found
 
 
 @pytest.fixture

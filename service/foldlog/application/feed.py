@@ -24,6 +24,7 @@ WATCH_BYTES = 1024 * 1024  # what a watch keeps in memory while its reader does 
 PAUSE_S = 0.05  # between two looks, so that many commits are one of them
 INDEX_EVERY_S = 0.25  # unless somebody waits for it: many commits are one transaction of the index
 INDEX_WAIT_S = 10.0
+FINISH_S = 2.0
 
 
 class Feed:
@@ -66,7 +67,18 @@ class Feed:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._finish()
         self._threads.close()
+
+    async def _finish(self) -> None:
+        """Let the index have what was written: the next process may lack the keys to it."""
+        try:
+            async with asyncio.timeout(FINISH_S):
+                await self._wake_lanes()
+                while await self._index():
+                    pass
+        except (FoldlogError, OSError, TimeoutError) as error:
+            self._note_interruption(error)
 
     def note_stored(self, notification_id: int) -> None:
         """Take note of a commit of this process, and of each write in it."""
@@ -81,6 +93,8 @@ class Feed:
     async def indexed(self, notification_id: int = 0) -> None:
         """Wait until the index has passed what this process wrote before the call, and a row."""
         wanted = max(self._own, notification_id)
+        if self._indexed >= wanted:
+            return
         self._wanted = max(self._wanted, wanted)
         self._urgent.set()
         self._hint.set()

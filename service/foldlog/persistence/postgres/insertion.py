@@ -39,6 +39,7 @@ TYPES = [
 ]
 FORMATS = [pq.Format.BINARY] * len(TYPES)
 PREPARED = b"foldlog_insert_1"
+Results = Sequence[pq.abc.PGresult]
 _bigint = struct.Struct("!q").unpack
 
 
@@ -48,11 +49,11 @@ def prepare(connection: Connection[Any]) -> None:
     _answer(connection)
 
 
-def _answer(connection: Connection[Any]) -> pq.abc.PGresult:
-    result: pq.abc.PGresult
-    (result,) = connection.wait(generators.execute(connection.pgconn))
-    check(connection.pgconn, result)
-    return result
+def _answer(connection: Connection[Any]) -> Results:
+    results: Results = connection.wait(generators.execute(connection.pgconn))
+    for result in results:
+        check(connection.pgconn, result)
+    return results
 
 
 def insert(
@@ -65,7 +66,7 @@ def insert(
 ) -> int:
     """Insert rows and return the transaction's part of their notification ids."""
     send(connection, rows, xid_offset, first_ordinal, is_prepared=is_prepared)
-    return place_of(_answer(connection))
+    return place_of(connection.pgconn, _answer(connection))
 
 
 def send(
@@ -85,9 +86,15 @@ def send(
         sending.send_query_params(INSERT, values, TYPES, FORMATS, pq.Format.BINARY)
 
 
-def place_of(result: pq.abc.PGresult) -> int:
-    """Return the transaction's part of the notification ids that an insert gave."""
-    (place,) = _bigint(result.get_value(0, 0) or b"")
+def place_of(connection: pq.abc.PGconn, results: Results) -> int:
+    """Return the transaction's part of the notification ids that an insert gave.
+
+    A server or a pooler that ends the connection may say so behind the answer: then the insert
+    counts as not answered. Raises the driver's error.
+    """
+    for result in results:
+        check(connection, result)
+    (place,) = _bigint(results[0].get_value(0, 0) or b"")
     return int(place) >> ORDINAL_BITS << ORDINAL_BITS
 
 

@@ -15,7 +15,6 @@ from psycopg import errors, generators, waiting
 
 from foldlog.persistence.postgres.bounded import GaveUpError
 from foldlog.persistence.postgres.connections import PooledConnection, PostgresConnections
-from foldlog.persistence.postgres.errors import check
 from foldlog.persistence.postgres.insertion import insertion_order, place_of, send
 from foldlog.persistence.recorder import LoopInserter, OnThread
 
@@ -50,15 +49,14 @@ class PostgresLoopInserter(LoopInserter):
         patience_s = self._datastore.timeouts.commit_s
         answer = generators.execute(libpq)
         try:
-            (result,) = await waiting.wait_async(answer, libpq.socket, patience_s, patience_s)
+            results = await waiting.wait_async(answer, libpq.socket, patience_s, patience_s)
         except errors._WaitTimeout as error:
             connection.close()
             raise GaveUpError(f"no answer within {patience_s} s") from error
         except BaseException:
             connection.close()  # a statement without its answer: nobody else is to get that
             raise
-        check(libpq, result)
-        return place_of(result)
+        return place_of(libpq, results)
 
     def _is_stale(self) -> bool:
         """Tell whether the connection may have been cut off while it rested, or there is none."""
