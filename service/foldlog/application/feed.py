@@ -67,7 +67,8 @@ class Feed:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._finish()
+        if self._tasks:
+            await self._finish()
         self._threads.close()
 
     async def _finish(self) -> None:

@@ -13,7 +13,7 @@ from eventsourcing.persistence import StoredEvent
 from foldlog.application import decisions
 from foldlog.application.decisions import Appended, Call, Cut, Guard, Origins, cut_of
 from foldlog.application.domain import Answered, RequestKey, Segment, Session, turns_from
-from foldlog.application.fold import Fold
+from foldlog.application.fold import Fold, Live
 from foldlog.application.history import spans_of
 from foldlog.application.identity import client_key, derived_session_id, server_key
 from foldlog.application.incoming import Incoming, content_digest, require_size, weight_of
@@ -32,7 +32,7 @@ from foldlog.core.validation import validate_labels, validate_request_id
 from foldlog.internal.v1.storage_pb2 import StoredFact
 from foldlog.settings import Limits
 
-OPEN_AT_ONCE = 5_000  # entries that are looked at for open calls without leaving the loop
+OPEN_AT_ONCE = 2_000  # entries and calls that are looked at without leaving the loop
 
 
 class Writing:
@@ -346,7 +346,7 @@ class Writing:
         is_at_hand = fold is not None and fold.next_seq == head.next_seq
         if fold is not None and is_at_hand and head.dropped_from_seq is None:
             found = fold.open_at(seq)
-            if found is not None and len(found[1]) <= OPEN_AT_ONCE:
+            if found is not None and _is_light(found[1]):
                 turns, entries = found
                 return turns, cut_of(turns, entries)
         fold = await lane.fold_at(head, seq)
@@ -429,6 +429,14 @@ def contributing(spans: Sequence[Segment]) -> list[Segment]:
         if span.to_seq > (kept[-1].to_seq if kept else -1):
             kept.append(span)
     return kept
+
+
+def _is_light(entries: Sequence[Live]) -> bool:
+    """Tell whether entries and their calls are few enough to be looked at on the loop."""
+    return (
+        len(entries) <= OPEN_AT_ONCE
+        and sum(1 + len(entry.call_ids) for entry in entries) <= OPEN_AT_ONCE
+    )
 
 
 async def _nothing(_: Lane, __: Answered) -> None:

@@ -16,6 +16,7 @@ from foldlog.core.message import Role
 
 SETTLED = 16  # so far apart are the places that are remembered
 KEEP_UP = 256
+AT_ONCE = 2_000
 
 _ASSISTANT = int(Role.ASSISTANT)
 _TOOL = int(Role.TOOL)
@@ -97,13 +98,19 @@ class Settled:
             self._open, self._is_lost = set(), False
 
     def reach(self, items: Sequence[Speaking], count: int) -> None:
-        """Look at so many items from the front; those that were seen are not looked at again."""
-        for index in range(self._next, min(count, len(items))):
-            self._pass(items[index])
+        """Look at so many items from the front, some thousand of them and their calls at once.
+
+        Those that were seen are not looked at again.
+        """
+        cost, stop = 0, min(count, len(items))
+        while self._next < stop and cost < AT_ONCE:
+            item = items[self._next]
+            self._pass(item)
+            self._next += 1
+            cost += 1 + len(item.call_ids)
             # Some places are as good as all of them.
-            if not self._open and not self._is_lost and index + 1 >= self._places[-1] + SETTLED:
-                self._places.append(index + 1)
-        self._next = max(self._next, min(count, len(items)))
+            if not self._open and not self._is_lost and self._next >= self._places[-1] + SETTLED:
+                self._places.append(self._next)
 
     def keep_up(self, items: Sequence[Speaking]) -> None:
         """Look at what was added, now and then: most often it costs nothing."""
