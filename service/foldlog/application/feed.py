@@ -78,7 +78,7 @@ class Feed:
                 await self._wake_lanes()
                 while await self._index():
                     pass
-        except (FoldlogError, OSError, TimeoutError) as error:
+        except Exception as error:  # whatever it is, the rest is closed
             self._note_interruption(error)
 
     def note_stored(self, notification_id: int) -> None:
@@ -114,11 +114,6 @@ class Feed:
 
     async def newest(self) -> int:
         """Return the place of the newest row that may be read, whosever it is; 0 if none is."""
-        newest: int | None = await self._threads.run(self._store.recorder.max_notification_id)
-        return newest or 0
-
-    async def end(self) -> int:
-        """Return where the feed of all tenants ends now."""
         newest: int | None = await self._threads.run(self._store.recorder.max_notification_id)
         return newest or 0
 

@@ -45,7 +45,7 @@ class Indexed:
 
 async def indexed(feed: Feed, aggregate_id: UUID, tenant: str) -> Indexed:
     """Read a session's entry once the index has passed all that was there before the call."""
-    end, fault = await feed.end(), ""
+    end, fault = await feed.newest(), ""
     try:
         await feed.settled()
     except StoreUnavailableError:
@@ -55,7 +55,7 @@ async def indexed(feed: Feed, aggregate_id: UUID, tenant: str) -> Indexed:
     high = await feed.position()
     if low < end and not fault:
         fault = f"its place in the feed, {low}, is behind what it has passed"
-    if high > await feed.end():
+    if high > await feed.newest():
         fault = f"its place in the feed, {high}, is behind the feed's end: rows there are missing"
     noted = Noted(*await feed.references(aggregate_id))
     misfiled = await feed.misfiled_checkpoints(aggregate_id, tenant)

@@ -163,10 +163,6 @@ class Handlers:
                     ends = self._ends(rpc, standing)
                     if ends:
                         items = until(items, ends)
-                    if self._authenticator.again_s is None:
-                        async for item in items:
-                            yield item
-                        return
                     async for item in items:
                         await standing.require()
                         yield item

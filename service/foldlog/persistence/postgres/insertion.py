@@ -50,9 +50,17 @@ def prepare(connection: Connection[Any]) -> None:
 
 
 def _answer(connection: Connection[Any]) -> Results:
-    results: Results = connection.wait(generators.execute(connection.pgconn))
+    return sound(connection.pgconn, connection.wait(generators.execute(connection.pgconn)))
+
+
+def sound(connection: pq.abc.PGconn, results: Results) -> Results:
+    """Return a statement's results. Raises the driver's error.
+
+    A server or a pooler that ends the connection may say so behind the answer: then the statement
+    counts as not answered.
+    """
     for result in results:
-        check(connection.pgconn, result)
+        check(connection, result)
     return results
 
 
@@ -66,7 +74,7 @@ def insert(
 ) -> int:
     """Insert rows and return the transaction's part of their notification ids."""
     send(connection, rows, xid_offset, first_ordinal, is_prepared=is_prepared)
-    return place_of(connection.pgconn, _answer(connection))
+    return place_of(_answer(connection))
 
 
 def send(
@@ -86,14 +94,8 @@ def send(
         sending.send_query_params(INSERT, values, TYPES, FORMATS, pq.Format.BINARY)
 
 
-def place_of(connection: pq.abc.PGconn, results: Results) -> int:
-    """Return the transaction's part of the notification ids that an insert gave.
-
-    A server or a pooler that ends the connection may say so behind the answer: then the insert
-    counts as not answered. Raises the driver's error.
-    """
-    for result in results:
-        check(connection, result)
+def place_of(results: Results) -> int:
+    """Return the transaction's part of the notification ids that an insert gave."""
     (place,) = _bigint(results[0].get_value(0, 0) or b"")
     return int(place) >> ORDINAL_BITS << ORDINAL_BITS
 

@@ -6,16 +6,17 @@ and so a thread does that.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from time import monotonic
 
 from eventsourcing.persistence import StoredEvent
-from psycopg import errors, generators, waiting
+from psycopg import generators, waiting
 
 from foldlog.persistence.postgres.bounded import GaveUpError
 from foldlog.persistence.postgres.connections import PooledConnection, PostgresConnections
-from foldlog.persistence.postgres.insertion import insertion_order, place_of, send
+from foldlog.persistence.postgres.insertion import insertion_order, place_of, send, sound
 from foldlog.persistence.recorder import LoopInserter, OnThread
 
 
@@ -49,14 +50,15 @@ class PostgresLoopInserter(LoopInserter):
         patience_s = self._datastore.timeouts.commit_s
         answer = generators.execute(libpq)
         try:
-            results = await waiting.wait_async(answer, libpq.socket, patience_s, patience_s)
-        except errors._WaitTimeout as error:
+            async with asyncio.timeout(patience_s):
+                results = await waiting.wait_async(answer, libpq.socket, patience_s)
+        except TimeoutError as error:
             connection.close()
             raise GaveUpError(f"no answer within {patience_s} s") from error
         except BaseException:
             connection.close()  # a statement without its answer: nobody else is to get that
             raise
-        return place_of(libpq, results)
+        return place_of(sound(libpq, results))
 
     def _is_stale(self) -> bool:
         """Tell whether the connection may have been cut off while it rested, or there is none."""
