@@ -89,11 +89,12 @@ class Servers:
             served = self._shared[backend] = self.fresh(backend)
         return served
 
-    def attacked(self, backend: str) -> Served:
+    def attacked(self, backend: str, rows: str = "any") -> Served:
         """Return the running server of a backend on whose rows tests may do what they like."""
-        served = self._shared.get(f"attacked-{backend}")
+        name = f"attacked-{rows}-{backend}"
+        served = self._shared.get(name)
         if served is None or served.process.poll() is not None:
-            served = self._shared[f"attacked-{backend}"] = self.fresh(backend)
+            served = self._shared[name] = self.fresh(backend)
         return served
 
     def guarded(self, backend: str) -> Served:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,13 @@ EDITS: dict[str, tuple[Edit, list[str]]] = {
         [UNNAMED, "1 attachments are noted as named that it does not name"],
     ),
 }
+
+
+@pytest.fixture
+def served(servers: Any, backend: str) -> Served:
+    """A server whose events nobody touches: a damaged one ends the collections these tests make."""
+    found: Served = servers.attacked(backend, "of attachments")
+    return found
 
 
 @pytest.fixture
