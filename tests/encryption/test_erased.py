@@ -14,7 +14,7 @@ import pytest
 from foldlog.application.erasing import stripped
 
 from tests.contract.attachments import looking, put
-from tests.contract.calls import Calls
+from tests.contract.calls import DEADLINE_S, Calls
 from tests.contract.refusal import refused
 from tests.contract.said import user
 from tests.contract.test_erase import audited
@@ -146,8 +146,32 @@ def test_an_erasure_that_a_crash_interrupts_is_taken_up_again(served: Served) ->
             log.erase()
         assert audited(log).intact
     served.restart()
+    wait_until_erased(served)
+    assert holds(served, SECRET.encode()) == []
+
+
+def test_a_file_whose_row_went_before_a_crash_goes_too(
+    serve: Callable[..., Served], backend: str
+) -> None:
+    served = serve(backend, "tests.encryption.dying_removals", **ENCRYPTED)
+    log = told(served.stub)
+    with suppress(grpc.RpcError):
+        log.erase()
+    assert served.process.wait(DEADLINE_S) == 1
+    ((named,),) = rows(
+        served.database_url, "SELECT count(*) FROM foldlog_objects WHERE file IS NOT NULL"
+    )
+    assert named < len(list(attachment_files(served)))
+    served.program = "foldlog"
+    served.start()
+    wait_until_erased(served)
+    assert list(attachment_files(served)) == []
+    assert rows(served.database_url, "SELECT 1 FROM foldlog_object_references") == []
+
+
+def wait_until_erased(served: Served) -> None:
+    """Wait until no erasure is under way."""
     deadline = time.monotonic() + 60
     while rows(served.database_url, "SELECT 1 FROM foldlog_erasures"):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert holds(served, SECRET.encode()) == []

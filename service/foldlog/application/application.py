@@ -108,8 +108,9 @@ class SessionApplication(Application[UUID]):
                 settings.quota_watches,
             )
             is_on = settings.auth != "none" or defaults != Quotas(0, 0, 0, 0)
-            table, readers = self.store.quotas, self._readers
-            meter = self._meters[tenant] = Meter(tenant, table, defaults, readers, is_on)
+            meter = self._meters[tenant] = Meter(
+                tenant, self.store.quotas, defaults, self._readers, is_on, self.feed.indexed
+            )
         return meter
 
     def construct_factory(self, env: Environment) -> InfrastructureFactory[Any]:

@@ -37,6 +37,19 @@ ORPHAN_AFTER_S = 3_600.0
 UNDER_WAY_S = 60.0  # how long an append takes at most from asking for its attachments to its commit
 
 
+@dataclass(frozen=True, slots=True)
+class Released:
+    """What an erased session's rows named and nothing else does.
+
+    Of what is `gone` the row is, by an erasure that a crash ended: a file may be left. Nothing is
+    deleted before `wait_ns` have passed.
+    """
+
+    found: Sequence[Surveyed]
+    gone: frozenset[bytes]
+    wait_ns: int
+
+
 @dataclass(slots=True)
 class Collected:
     """What a collection deleted, or would have."""
@@ -120,27 +133,35 @@ class Collecting:
             await run(self._objects.remove_unnamed, self._tenant, before_s)
         return found
 
-    def release(self, aggregate_id: UUID) -> tuple[list[Surveyed], int]:
+    def release(self, aggregate_id: UUID) -> Released:
         """Let go of what an erased session's rows named. Blocking.
 
-        Returns what nothing else names, and how long writes that are under way are to be waited
-        for, which may have asked for it before: whoever asks for it now makes it young again.
+        Writes that are under way are to be waited for, which may have asked for it before: whoever
+        asks for it now makes it young again.
         """
-        wait_ns = int(min(self._grace_s, UNDER_WAY_S) * 1e9)
+        wait_ns = self._wait_ns
         digests = self._table.drop_references(aggregate_id)
         found: list[Surveyed] = []
+        gone: set[bytes] = set()
         for start in range(0, len(digests), PAGE):
             part = digests[start : start + PAGE]
             young_from_ns = time.time_ns() - wait_ns
+            gone |= set(part) - self._table.sizes(self._tenant, part).keys()
             free = self._table.unnamed(self._tenant, part, young_from_ns)
             found += [each for each in free if not self._is_forked(each.sha256, young_from_ns)]
             self._table.age(self._tenant, [each.sha256 for each in found])
-        return found, wait_ns
+        return Released(found, frozenset(gone), wait_ns)
 
-    def remove(self, released: Sequence[Surveyed]) -> int:
+    @property
+    def _wait_ns(self) -> int:
+        return int(min(self._grace_s, UNDER_WAY_S) * 1e9)
+
+    def remove(self, released: Released) -> int:
         """Delete what was released and is named by nothing still. Blocking."""
-        young_from_ns = time.time_ns() - int(min(self._grace_s, UNDER_WAY_S) * 1e9)
-        return sum(self._delete(each, young_from_ns) for each in released)
+        young_from_ns = time.time_ns() - self._wait_ns
+        if released.gone:
+            self._objects.remove_unnamed(self._tenant, young_from_ns / 1e9, released.gone)
+        return sum(self._delete(each, young_from_ns) for each in released.found)
 
     def _judge(
         self, page: Sequence[Surveyed], young_from_ns: int, dry_run: bool, found: Collected
@@ -157,6 +178,7 @@ class Collecting:
         if not self._table.delete(self._tenant, found, young_from_ns):
             return False
         self._objects.remove(found.file)
+        self._table.forget_references_to(self._tenant, found.sha256)
         return True
 
     def _is_forked(self, sha256: bytes, young_from_ns: int) -> bool:

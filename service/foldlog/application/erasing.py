@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 from foldlog import observability
 from foldlog.application import decisions
 from foldlog.application.bodies import Bodies
-from foldlog.application.collecting import Collecting, References
+from foldlog.application.collecting import Collecting, References, Released
 from foldlog.application.domain import Answered, Session
 from foldlog.application.feed import Feed
 from foldlog.application.incoming import require_size
@@ -32,7 +32,6 @@ from foldlog.core.errors import (
     PermissionDeniedError,
 )
 from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
-from foldlog.persistence.object_table import Surveyed
 
 REASON_BYTES = 256
 
@@ -176,13 +175,13 @@ class Erasing:
         await run(self._strip, lane.id, session_id)
         lane.forget()
         self._bodies.forget_session(lane.id)
-        released, wait_ns = await run(self._collecting.release, lane.id)
-        self._reader.texts.forget([each.sha256 for each in released])
-        if not wait_ns:
+        released = await run(self._collecting.release, lane.id)
+        self._reader.texts.forget([each.sha256 for each in released.found])
+        if not released.wait_ns:
             erased.attachment_count += await run(self._collecting.remove, released)
-        elif released:
-            erased.pending_count += len(released)
-            self._lanes.pool.later(wait_ns / 1e9, partial(self._remove, released))
+        elif released.found or released.gone:
+            erased.pending_count += len(released.found)
+            self._lanes.pool.later(released.wait_ns / 1e9, partial(self._remove, released))
         # Last: until the attachments are gone, the references tell which they are after a crash.
         await run(store.objects.table.forget_references, lane.id)
         await run(store.erasures.end, lane.id)
@@ -217,7 +216,7 @@ class Erasing:
         store.data_keys.delete(aggregate_id)
         self._reader.forget(aggregate_id)
 
-    async def _remove(self, released: list[Surveyed]) -> None:
+    async def _remove(self, released: Released) -> None:
         """Delete attachments, now that no write under way can name them any more.
 
         Should the process end before, a collection deletes them.

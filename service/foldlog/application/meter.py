@@ -11,13 +11,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from foldlog import observability
 from foldlog.application.readers import Readers
-from foldlog.core.errors import FoldlogError, QuotaExceededError
+from foldlog.core.errors import FoldlogError, QuotaExceededError, StoreUnavailableError
 from foldlog.persistence.quotas import Quotas, QuotaTable, Usage
 
 FRESH_S = 5.0
@@ -37,13 +37,20 @@ class Meter:
     """The quotas of one tenant in this process. A limit of 0 is none."""
 
     def __init__(
-        self, tenant: str, table: QuotaTable, defaults: Quotas, readers: Readers, is_on: bool
+        self,
+        tenant: str,
+        table: QuotaTable,
+        defaults: Quotas,
+        readers: Readers,
+        is_on: bool,
+        counted: Callable[[], Awaitable[None]],
     ) -> None:
         self._tenant = tenant
         self._table = table
         self._defaults = defaults
         self._readers = readers
         self._is_on = is_on
+        self._counted = counted
         self._limits = defaults
         self._usage = Usage()
         self._read_at_s: float | None = None
@@ -76,6 +83,8 @@ class Meter:
     async def _read(self) -> None:
         began_s = time.monotonic()
         try:
+            if self._read_at_s is None:
+                await self._all_counted()
             found = await self._readers.run(self._table.standing, self._tenant, self._defaults)
         except FoldlogError:
             if self._read_at_s is None:
@@ -91,6 +100,13 @@ class Meter:
             self.release(cost)
         while self._puts and self._puts[0][0] < began_s:
             self._puts.popleft()
+
+    async def _all_counted(self) -> None:
+        """Let the index count what was written before this process began. A late one is not it."""
+        try:
+            await self._counted()
+        except StoreUnavailableError as error:
+            observability.log("quotas.uncounted", level="warning", error=error)
 
     # Sessions and bytes
 

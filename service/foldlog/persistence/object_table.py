@@ -183,13 +183,16 @@ class ObjectTable(ABC):
         """Delete an attachment's row, if it still is old and nothing that counts names it."""
         condition = f"touched_ns < %s AND file {self.same} %s AND NOT {IS_NAMED}"
         gone = f"DELETE FROM foldlog_objects AS o WHERE tenant = %s AND sha256 = %s AND {condition}"
-        forgotten = (
+        old: list[object] = [young_from_ns, found.file, young_from_ns, young_from_ns]
+        return self._write([(gone, [tenant, found.sha256, *old])]) == [1]
+
+    def forget_references_to(self, tenant: str, sha256: bytes) -> None:
+        """Forget the references to an attachment whose row is deleted, once its file is too."""
+        sql = (
             "DELETE FROM foldlog_object_references WHERE tenant = %s AND sha256 = %s"
             " AND NOT EXISTS (SELECT 1 FROM foldlog_objects WHERE tenant = %s AND sha256 = %s)"
         )
-        key: list[object] = [tenant, found.sha256]
-        old: list[object] = [young_from_ns, found.file, young_from_ns, young_from_ns]
-        return self._write([(gone, [*key, *old]), (forgotten, [*key, *key])])[0] == 1
+        self._write([(sql, [tenant, sha256] * 2)])
 
     def dropped_references(
         self, tenant: str, sha256: bytes, young_from_ns: int

@@ -6,6 +6,7 @@ it is sent, and a range costs the chunks that it touches.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from functools import partial
 
 from foldlog.persistence.errors import MasterKeyMissingError, ObjectDamagedError
@@ -85,13 +86,20 @@ class ObjectStore:
         if file is not None and self._files is not None:
             self._files.remove(file)
 
-    def remove_unnamed(self, tenant: str, before_s: float) -> None:
-        """Remove files that no row names: a crash may leave one. Recent ones stay."""
+    def remove_unnamed(
+        self, tenant: str, before_s: float, digests: Container[bytes] | None = None
+    ) -> None:
+        """Remove files that no row names, of some digests or all: a crash may leave one.
+
+        Recent ones stay.
+        """
         if self._files is None:
             return
         self._files.remove_abandoned()
         for names in self._files.old_names(tenant, before_s):
-            ordered = sorted(names)
+            ordered = sorted(
+                name for name, digest in names.items() if digests is None or digest in digests
+            )
             for start in range(0, len(ordered), NAMES_AT_ONCE):
                 part = ordered[start : start + NAMES_AT_ONCE]
                 named = self.table.files(tenant, sorted({names[name] for name in part}))
