@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -132,6 +133,15 @@ def run(settings: Settings, ready: Callable[[str], None]) -> None:
         store.close()
 
 
+def look_for_cycles_seldom() -> None:
+    """Let the collector of cycles pass by what is there for good, and come more seldom.
+
+    Next to nothing here is in a cycle, and by default it takes a quarter of the time of a load.
+    """
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
 def _signer(settings: Settings) -> Signer | None:
     if not settings.signing_key_file:
         return None
@@ -161,6 +171,7 @@ async def _serve(app: SessionApplication, settings: Settings, ready: Callable[[s
         database=app.store.dialect,
         row_level_security=app.store.keeps_tenants_apart,
     )
+    look_for_cycles_seldom()
     ready(address)
     await stop.wait()
     observability.log("server.stopping")
