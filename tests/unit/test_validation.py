@@ -130,10 +130,6 @@ def test_the_depth_is_a_setting() -> None:
     assert fields_refused(lambda: validate_message(message, max_json_depth=2)) == ["metadata_json"]
 
 
-def test_a_role_need_not_be_known_where_it_is_not_required() -> None:
-    validate_message(Message(9, "x"), role_required=False)
-
-
 @pytest.mark.parametrize("range_", [PositionRange(0, 0), PositionRange(3, 9), PositionRange(9, 9)])
 def test_a_range_below_its_own_seq(range_: PositionRange) -> None:
     validate_replace(range_, own_seq=10)

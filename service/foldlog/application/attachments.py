@@ -21,7 +21,6 @@ from foldlog.core.errors import (
     TooLargeError,
 )
 from foldlog.core.event import SURFACE_TYPES
-from foldlog.core.message import AttachmentPart, Message
 from foldlog.core.validation import SHA256_BYTES
 from foldlog.internal.v1.storage_pb2 import Envelope
 from foldlog.persistence.errors import NoDirectoryError, ObjectDamagedError
@@ -30,6 +29,7 @@ from foldlog.persistence.object_upload import Upload
 from foldlog.persistence.objects import ObjectStore
 from foldlog.settings import Settings
 from foldlog.v1.event_pb2 import EventBody
+from foldlog.v1.message_pb2 import Message
 
 if TYPE_CHECKING:
     from foldlog.application.lane import Lane
@@ -55,11 +55,11 @@ class Named:
 
 def named_in(message: Message, path: str) -> Iterator[Named]:
     """Yield the attachments that a message names."""
-    if isinstance(message.content, tuple):
-        for index, part in enumerate(message.content):
-            if isinstance(part, AttachmentPart):
-                where = f"{path}.parts.parts[{index}].attachment"
-                yield Named(where, part.sha256, part.size_bytes)
+    for index, part in enumerate(message.parts.parts):
+        if part.HasField("attachment"):
+            named = part.attachment
+            size_bytes = named.size_bytes if named.HasField("size_bytes") else None
+            yield Named(f"{path}.parts.parts[{index}].attachment", named.sha256, size_bytes)
 
 
 def named_by(batch: Sequence[Incoming]) -> list[Named]:
@@ -67,7 +67,7 @@ def named_by(batch: Sequence[Incoming]) -> list[Named]:
     return [
         named
         for index, event in enumerate(batch)
-        if event.message is not None and isinstance(event.message.content, tuple)
+        if event.message is not None and event.message.HasField("parts")
         for named in named_in(event.message, f"events[{index}].body.message")
     ]
 
@@ -78,9 +78,7 @@ def digests_of(envelope: Envelope) -> Iterator[bytes]:
     yield from filter(None, (texts.system_prompt_sha256, texts.tools_sha256))
     if envelope.type in SURFACE_TYPES and len(envelope.body) > SHA256_BYTES:
         message = EventBody.FromString(envelope.body).message
-        for part in message.parts.parts:
-            if part.HasField("attachment"):
-                yield part.attachment.sha256
+        yield from (named.sha256 for named in named_in(message, ""))
 
 
 @contextmanager

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from foldlog import observability
 from foldlog.application.fold import Fold, Live
+from foldlog.application.messages import digest_of
 from foldlog.application.readers import EVENT_BYTES, HEAVY_BYTES, LIGHT_BYTES, Workers
 from foldlog.application.reading import Folded, Reading
 from foldlog.codec import header_from_proto, message_from_proto
-from foldlog.core.digest import ZERO, message_digest
-from foldlog.core.errors import FoldlogError, InvalidFieldError, RequestNotDerivableError
+from foldlog.core.digest import ZERO
+from foldlog.core.errors import InvalidFieldError, RequestNotDerivableError
 from foldlog.core.invariant import (
     CheckOptions,
     Violation,
@@ -21,6 +23,7 @@ from foldlog.core.invariant import (
 from foldlog.core.message import Message, Role
 from foldlog.v1.check_pb2 import CheckMode
 from foldlog.v1.event_pb2 import RequestHeader
+from foldlog.v1.message_pb2 import Message as MessageProto
 from foldlog.v1.service_pb2 import CheckRequestRequest
 
 MODES = {
@@ -164,14 +167,13 @@ class Case:
 
     async def _judge_list(self) -> Violation | None:
         skip = self._overlay
-        messages, is_equal = await self._compared(skip, self._entries)
-        if is_equal and not self._needs_content:
-            is_sound = self._orphan is None
-            if is_sound and not (skip and self._request.HasField("header")):
-                return await self._judge_header()
-            return await self._judge_contents(messages, messages[skip:], self._weight)
-        contents = await self._reading.contents(self._entries)
-        return await self._judge_contents(messages, contents)
+        if self._needs_content or not await self._equals(skip, self._entries):
+            contents = await self._reading.contents(self._entries)
+            return await self._judge_contents(await self._messages(), contents)
+        if self._orphan is None and not (skip and self._request.HasField("header")):
+            return await self._judge_header()
+        messages = await self._messages()
+        return await self._judge_contents(messages, messages[skip:], self._weight)
 
     @property
     def _overlay(self) -> int:
@@ -180,14 +182,15 @@ class Case:
         fold_leads = bool(self._entries) and self._entries[0].role == Role.SYSTEM
         return int(has_system and not fold_leads)
 
-    async def _compared(self, skip: int, entries: Sequence[Live]) -> tuple[list[Message], bool]:
-        """Return the request's messages, and whether those after a few have entries' digests."""
-        return await self._workers.run(self._weight, self._decoded, skip, entries)
+    async def _equals(self, skip: int, entries: Sequence[Live]) -> bool:
+        """Return whether the request's messages after a few have the entries' digests."""
+        messages = self._request.messages
+        if len(messages) - skip != len(entries):
+            return False
+        return await self._workers.run(self._weight, _all_equal, messages, skip, entries)
 
-    def _decoded(self, skip: int, entries: Sequence[Live]) -> tuple[list[Message], bool]:
-        messages = [message_from_proto(each) for each in self._request.messages]
-        rest = messages[skip:]
-        return messages, len(rest) == len(entries) and all(map(_equal, rest, entries))
+    async def _messages(self) -> list[Message]:
+        return await self._workers.run(self._weight, _decoded, self._request.messages)
 
     async def _judge_contents(
         self,
@@ -231,15 +234,15 @@ class Case:
         if self._needs_content or not self._prefix_holds():
             return Judgement(False, None, True, self._next_seq, self._digest)
         rest = self._entries_from(prefix.count + self._leading)
-        new, is_equal = await self._compared(0, rest)
-        if is_equal and self._orphan is None:
+        if self._orphan is None and await self._equals(0, rest):
             return self._judgement(await self._judge_header())
         entries = self._entries
         known = await self._reading.contents(entries)
         covered = known[: prefix.count + self._leading]
         if prefix.leading_system and not self._leading:
             covered = [Message(Role.SYSTEM), *covered]
-        return self._judgement(await self._judge_contents([*covered, *new], known))
+        messages = [*covered, *await self._messages()]
+        return self._judgement(await self._judge_contents(messages, known))
 
     async def _judge_header(self) -> Violation | None:
         """Judge the header alone: the messages are those of the log."""
@@ -266,13 +269,13 @@ def weight_of(request: CheckRequestRequest) -> int:
     return count if count > LIGHT_BYTES else count + request.ByteSize()
 
 
-def _equal(message: Message, entry: Live) -> bool:
-    if message.role == Role.SYSTEM or entry.role == Role.SYSTEM:
-        return message.role == entry.role
-    try:
-        return message_digest(message) == entry.digest
-    except FoldlogError:
-        return False
+def _decoded(messages: Sequence[MessageProto]) -> list[Message]:
+    return [message_from_proto(each) for each in messages]
+
+
+def _all_equal(messages: Sequence[MessageProto], skip: int, entries: Sequence[Live]) -> bool:
+    digests = map(digest_of, islice(messages, skip, None))
+    return all(digest == entry.digest for digest, entry in zip(digests, entries, strict=True))
 
 
 def options_of(request: CheckRequestRequest) -> CheckOptions:

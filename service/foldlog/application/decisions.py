@@ -12,6 +12,7 @@ from foldlog.application.fold import Fold, Live, Passed, RowRef
 from foldlog.application.incoming import ByEntries, Incoming
 from foldlog.application.lane import Decided
 from foldlog.application.rows import live_of
+from foldlog.codec import message_from_proto
 from foldlog.core.errors import (
     InvalidFieldError,
     OpenTurnError,
@@ -370,7 +371,7 @@ class Placing:
     ) -> None:
         self._head = head
         self._originals = originals
-        self._placed: dict[RowRef, Said] = {}
+        self._placed: dict[RowRef, Incoming] = {}
         self.trimmed: list[RowRef] = []
         self._surface = surface
         self._mentions = Mentions(() if surface is None else surface)
@@ -389,8 +390,8 @@ class Placing:
             if event.replace is not None:
                 range_ = self._resolved(event, seq, index)
                 if event.trim:
-                    self._judge_trim(Said(event.message, event.group), range_, index)
-            self._placed[row] = Said(event.message, event.group)
+                    self._judge_trim(_said(event), range_, index)
+            self._placed[row] = event
             live = live_of(event.message, seq, seq if range_ is None else range_.start, row)
             self._stand(index, live, range_, envelope)
         self.passed.append(Passed(seq, event.type, row, live, range_))
@@ -425,7 +426,7 @@ class Placing:
 
     def _said_at(self, row: RowRef) -> Said | None:
         if row in self._placed:
-            return self._placed[row]
+            return _said(self._placed[row])
         if self._originals is None:
             self.trimmed.append(row)
             return None
@@ -452,6 +453,11 @@ class Placing:
         envelope.replace.shadowed_seqs.extend(seqs)
         envelope.orphaned_result_ids.extend(orphans)
         envelope.unanswered_call_ids.extend(calls)
+
+
+def _said(event: Incoming) -> Said:
+    assert event.message is not None
+    return Said(message_from_proto(event.message), event.group)
 
 
 def appended_from(rows: Sequence[Envelope]) -> Appended:

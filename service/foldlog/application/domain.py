@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 from uuid import UUID
 
 from eventsourcing.domain import Aggregate, OriginatorIDError, OriginatorVersionError
@@ -41,8 +41,7 @@ class Run:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(NamedTuple):
     """A request that was answered: where its rows are, and what it asked for."""
 
     version: int

@@ -250,7 +250,7 @@ def _type_beside(fields: Mapping[str, Any], body: bytes, path: str) -> int:
     if kind is None:
         numbered = NUMBERED.fullmatch(_text(fields, "type", path))
         return int(numbered[1]) if numbered else 0
-    type_ = TYPE_OF_KIND.get(kind) or TYPE_OF_ROLE.get(found.message.role)  # type: ignore[call-overload]
+    type_ = TYPE_OF_KIND.get(kind) or TYPE_OF_ROLE.get(found.message.role)
     if type_ is not None and fields["type"] not in (type_name(type_), f"type_{type_}"):
         raise InvalidFieldError.of(f"{path}.type", f"its body is that of a {type_name(type_)}")
     return 0

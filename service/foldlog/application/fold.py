@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import NamedTuple
 from uuid import UUID
 
 from foldlog.core.digest import ZERO, extend
@@ -20,16 +21,14 @@ LIVE_BYTES = 400  # what one entry costs in memory, about
 MAX_TURN_MARKS = 4_096
 
 
-@dataclass(frozen=True, slots=True)
-class RowRef:
+class RowRef(NamedTuple):
     """Where a row is stored."""
 
     aggregate_id: UUID
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
+class Live(NamedTuple):
     """A surface event as the fold keeps it: no content, but what pairing and digests need.
 
     A dropped one whose body is gone has an empty digest; one that a fork reads still has it.
@@ -75,8 +74,7 @@ class EventRef:
     row: RowRef
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
+class Passed(NamedTuple):
     """An event as a fold takes it in. `live` is set on surface events, `rewind_to` on rewinds."""
 
     seq: int

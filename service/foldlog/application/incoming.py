@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 from google.protobuf.timestamp_pb2 import Timestamp
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from foldlog.application.messages import judge_message
 from foldlog.application.readers import ENTRY_BYTES, EVENT_BYTES
-from foldlog.codec import YEAR_1_S, YEAR_10000_S, header_from_proto, message_from_proto
+from foldlog.codec import YEAR_1_S, YEAR_10000_S, header_from_proto
 from foldlog.core.canonical import check_free_json
 from foldlog.core.errors import InvalidFieldError, TooLargeError
 from foldlog.core.event import TYPE_OF_ROLE, EventType, PositionRange
 from foldlog.core.header import Header
-from foldlog.core.message import Message, Role
 from foldlog.core.validation import (
     SHA256_BYTES,
     validate_custom,
     validate_header,
-    validate_message,
 )
 from foldlog.internal.v1.raw_pb2 import RawEventBody, RawNewEvent
 from foldlog.internal.v1.storage_pb2 import HeaderTexts
 from foldlog.settings import Limits
 from foldlog.v1.event_pb2 import EventBody, HeaderReason, Replace, RequestHeader, SentRequest
-from foldlog.v1.message_pb2 import Message as MessageProto
+from foldlog.v1.message_pb2 import Message
 
 HEADER_REASONS = frozenset(HeaderReason.values())
 
@@ -52,8 +52,7 @@ class ByEntries:
     last_seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
+class Incoming(NamedTuple):
     """An event to append. `message` is set on surface events, `rewind_to` on rewinds.
 
     `header_texts` is set on a header whose body lacks its large texts, `group` on an event that is
@@ -126,8 +125,7 @@ def _replacing(incoming: Incoming, event: RawNewEvent, path: str) -> Incoming:
         raise InvalidFieldError.of(f"{path}.replace", "only a surface event can replace")
     if stated.trim and incoming.type is not EventType.TOOL_RESULT:
         raise InvalidFieldError.of(f"{path}.replace.trim", "only a tool result trims another")
-    return replace(
-        incoming,
+    return incoming._replace(
         replace=_range(stated, f"{path}.replace"),
         allow_empty=stated.allow_empty,
         trim=stated.trim,
@@ -161,7 +159,7 @@ def _require_one_message(body: EventBody, encoded: bytes) -> None:
     """
     if body.HasField("message") and body.ByteSize() != len(encoded):
         last = RawEventBody.FromString(encoded).message
-        if body.message != MessageProto.FromString(last):
+        if body.message != Message.FromString(last):
             raise InvalidFieldError.of("message", "it stands there more than once")
 
 
@@ -229,11 +227,11 @@ def _judge_one_shot(sent: SentRequest, limits: Limits) -> None:
 
 
 def _judged_message(body: EventBody, limits: Limits) -> tuple[EventType, Message | None]:
-    message = message_from_proto(body.message)
-    _within("message", validate_message, message, max_json_depth=limits.json_depth)
-    if body.message.HasField("create_time"):
-        time_of(body.message.create_time, "message.create_time")
-    return TYPE_OF_ROLE[Role(message.role)], message
+    message = body.message
+    _within("message", judge_message, message, limits.json_depth)
+    if message.HasField("create_time"):
+        time_of(message.create_time, "message.create_time")
+    return TYPE_OF_ROLE[message.role], message
 
 
 def _within(prefix: str, judge: object, *args: object, **kwargs: object) -> None:

@@ -299,7 +299,7 @@ def _spec(body: pb.EventBody, time: tuple[int, int] | None) -> RowSpec:
 def _passed(body: pb.EventBody, type_: int, row: RowRef, seq: int) -> Passed:
     live = None
     if body.HasField("message"):
-        live = live_of(message_from_proto(body.message), seq, seq, row)
+        live = live_of(body.message, seq, seq, row)
     return Passed(seq, type_, row, live)
 
 

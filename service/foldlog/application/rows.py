@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 from uuid import UUID
 
 from eventsourcing.persistence import StoredEvent
@@ -12,17 +13,16 @@ from google.protobuf.message import DecodeError
 from foldlog.application.domain import NO_KEY, Segment, Session
 from foldlog.application.fold import Live, Passed, RowRef
 from foldlog.application.kept import SharedKept
+from foldlog.application.messages import call_ids_of, digest_of
 from foldlog.application.seal import commitment
 from foldlog.application.texts import KeptTexts, TextLostError, Texts, kept_texts, whole
-from foldlog.codec import message_from_proto
-from foldlog.core.digest import message_digest
 from foldlog.core.errors import EncryptionKeyMissingError, EventCorruptError
 from foldlog.core.event import SURFACE_TYPES, EventType, PositionRange
-from foldlog.core.message import Message
 from foldlog.internal.v1.storage_pb2 import Envelope, Origin, StoredFact
 from foldlog.persistence.rows import NO_TOPIC, row_id
 from foldlog.persistence.store import Store
 from foldlog.v1.event_pb2 import EventBody, RequestHeader
+from foldlog.v1.message_pb2 import Message
 
 ORIGINS = 10_000  # sessions whose id and key are kept
 SHORT_PAGE = 32
@@ -32,8 +32,7 @@ CHAIN_BYTES = 32
 UNKNOWN_DIGEST = bytes(32)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A stored row. `damage` says what is wrong with it, if anything is.
 
     A damaged row whose envelope decodes has it; for another one the envelope holds the seq it must
@@ -69,9 +68,9 @@ def live_of(message: Message, seq: int, position: int, row: RowRef) -> Live:
         seq=seq,
         row=row,
         role=message.role,
-        digest=message_digest(message),
-        call_ids=message.call_ids,
-        tool_call_id=message.tool_call_id,
+        digest=digest_of(message),
+        call_ids=call_ids_of(message),
+        tool_call_id=message.tool_call_id if message.HasField("tool_call_id") else None,
     )
 
 
@@ -109,9 +108,9 @@ def _live(row: Row, position: int) -> Live:
     envelope = row.envelope
     if not envelope.body:
         return Live(position, envelope.seq, row.ref, 0, b"", is_dropped=True)
-    message = message_from_proto(EventBody.FromString(envelope.body).message)
+    message = EventBody.FromString(envelope.body).message
     live = live_of(message, envelope.seq, position, row.ref)
-    return replace(live, is_dropped=True) if envelope.dropped else live
+    return live._replace(is_dropped=True) if envelope.dropped else live
 
 
 def request_next_seq(step: Row, spans: Sequence[Segment]) -> int:
@@ -285,12 +284,12 @@ class RowReader:
         envelope.CopyFrom(row.sound().envelope)
         envelope.ClearField("header_texts")
         if not envelope.body:
-            return replace(row, envelope=envelope)
+            return row._replace(envelope=envelope)
         try:
             envelope.body = whole(envelope.body, row.envelope.header_texts, self.texts.get)
         except TextLostError as error:
             return self._erased_meanwhile(row, error)
-        return replace(row, envelope=envelope)
+        return row._replace(envelope=envelope)
 
     def _erased_meanwhile(self, row: Row, error: TextLostError) -> Row:
         """Return a row whose text is lost if it was erased since it was read."""

@@ -12,7 +12,6 @@ from foldlog.application.fold import Fold, Live, Passed, RowRef
 from foldlog.application.incoming import judged_body, time_of
 from foldlog.application.rows import live_of
 from foldlog.application.texts import cut
-from foldlog.codec import message_from_proto
 from foldlog.core.active import active_path
 from foldlog.core.errors import AttachmentNotFoundError, InvalidFieldError, TooLargeError
 from foldlog.core.event import SURFACE_TYPES, EventType, PositionRange, Record
@@ -237,7 +236,7 @@ class Rehearsal:
             return None
         if spooled.event.dropped:
             return Live(position, spooled.event.seq, row, 0, b"")
-        message = message_from_proto(EventBody.FromString(spooled.event.body).message)
+        message = EventBody.FromString(spooled.event.body).message
         return live_of(message, spooled.event.seq, position, row)
 
     def _rewound(self) -> Fold:

@@ -21,6 +21,7 @@ from foldlog.application.requests import Built, Requests, State
 from foldlog.application.texts import cut_headers
 from foldlog.application.trimming import Ground, ground_of
 from foldlog.application.writing import Writing
+from foldlog.codec import message_from_proto
 from foldlog.core.errors import HeaderMissingError, InvalidFieldError
 from foldlog.core.event import SURFACE_TYPES, EventType
 from foldlog.core.header import HeaderReason
@@ -287,4 +288,4 @@ def _latest_header(batch: Sequence[Incoming]) -> RequestHeader | None:
 def _encoded(event: Incoming) -> bytes:
     """Return what a new message adds to a request's encoding."""
     assert event.message is not None
-    return encoded_message(event.message, event.group)
+    return encoded_message(message_from_proto(event.message), event.group)

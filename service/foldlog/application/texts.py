@@ -7,7 +7,7 @@ for byte as it was sent.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 
 from foldlog.application.incoming import Incoming
@@ -85,7 +85,7 @@ def cut_headers(batch: Sequence[Incoming]) -> tuple[list[Incoming], list[bytes]]
     for event in batch:
         found = cut(event.body) if event.type is EventType.REQUEST_HEADER else None
         if found is not None:
-            event = replace(event, body=found.body, header_texts=found.texts)
+            event = event._replace(body=found.body, header_texts=found.texts)
             contents += found.contents
         made.append(event)
     return made, contents

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from struct import Struct
 from struct import error as StructError
@@ -26,6 +26,7 @@ _U64 = Struct(">Q").pack
 _BYTE_U32 = Struct(">BI").pack
 _SYSTEM = int(Role.SYSTEM)
 _SYSTEM_BYTES = _U32(_SYSTEM)
+SYSTEM_DIGEST = sha256(_SYSTEM_BYTES).digest()
 
 
 def encode(message: Message) -> bytes:
@@ -67,26 +68,24 @@ def prefix_digest(messages: Iterable[Message]) -> tuple[int, bytes, bool]:
 
 def message_pieces(message: Message) -> list[bytes]:
     """Return the bytes m of a message of any role as pieces; of a system one too, whole."""
-    pieces = [_U32(message.role & 0xFFFF_FFFF)]
-    put = pieces.append
     content = message.content
-    if content is None:
-        put(b"\x00")
-    elif isinstance(content, str):
-        text = content.encode()
-        put(_BYTE_U32(1, len(text)))
-        put(text)
+    pieces = [_U32(message.role & 0xFFFF_FFFF)]
+    if isinstance(content, tuple):
+        pieces += parts_pieces(content)
     else:
-        put(_BYTE_U32(2, len(content)))
-        for part in content:
-            pieces.extend(_part(part))
-    put(_U32(len(message.tool_calls)))
+        pieces.append(optional_text(content))
+    pieces.append(_U32(len(message.tool_calls)))
     for call in message.tool_calls:
-        put(optional_text(call.id))
-        put(optional_text(call.name))
-        put(optional_text(call.arguments))
-    put(optional_text(message.tool_call_id))
-    put(optional_text(message.name))
+        pieces += map(optional_text, (call.id, call.name, call.arguments))
+    pieces += map(optional_text, (message.tool_call_id, message.name))
+    return pieces
+
+
+def parts_pieces(parts: Sequence[Part]) -> list[bytes]:
+    """Return the bytes of a content of parts as pieces."""
+    pieces = [_BYTE_U32(2, len(parts))]
+    for part in parts:
+        pieces += _part(part)
     return pieces
 
 

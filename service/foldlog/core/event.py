@@ -36,7 +36,7 @@ SURFACE_TYPES = frozenset(
     }
 )
 
-TYPE_OF_ROLE = {
+TYPE_OF_ROLE: dict[int, EventType] = {
     Role.SYSTEM: EventType.SYSTEM_MESSAGE,
     Role.USER: EventType.USER_MESSAGE,
     Role.ASSISTANT: EventType.ASSISTANT_MESSAGE,

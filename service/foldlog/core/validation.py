@@ -21,6 +21,7 @@ from foldlog.core.message import (
 )
 
 SHA256_BYTES = 32
+_TOOL = int(Role.TOOL)
 ROLES = frozenset(role.value for role in Role if role is not Role.UNSPECIFIED)
 
 # RFC 9110, section 8.3.1: type "/" subtype, then parameters.
@@ -45,19 +46,22 @@ def validate_name(name: str, field: str) -> None:
         raise InvalidFieldError.of(field, f"it is at most {NAME_BYTES} bytes of printable UTF-8")
 
 
-def validate_message(
-    message: Message, role_required: bool = True, max_json_depth: int = 128
-) -> None:
+def validate_message(message: Message, max_json_depth: int = 128) -> None:
     """Raise InvalidFieldError, with the path in the wire's Message, for what no log may hold."""
-    if role_required and message.role not in ROLES:
-        raise InvalidFieldError.of("role", f"{int(message.role)} is not a known role")
-    if message.role == Role.TOOL and message.tool_call_id is None:
-        raise InvalidFieldError.of("tool_call_id", "is required for role tool")
+    validate_speaker(message.role, message.tool_call_id is not None)
     if message.metadata_json is not None:
         check_free_json(message.metadata_json, "metadata_json", max_json_depth)
     if isinstance(message.content, tuple):
         for index, part in enumerate(message.content):
             _validate_part(part, f"parts.parts[{index}]", len(message.tool_calls), max_json_depth)
+
+
+def validate_speaker(role: int, answers_call: bool) -> None:
+    """Raise InvalidFieldError for an unknown role, or a tool that does not name the call."""
+    if role not in ROLES:
+        raise InvalidFieldError.of("role", f"{int(role)} is not a known role")
+    if role == _TOOL and not answers_call:
+        raise InvalidFieldError.of("tool_call_id", "is required for role tool")
 
 
 def _validate_part(part: Part, path: str, tool_calls: int, max_json_depth: int) -> None:
