@@ -1,4 +1,9 @@
-"""The committer: what waits is written together, in one transaction, without a timer."""
+"""The committer: what waits is written together, in one transaction.
+
+A commit costs the processor as much as four appends. So where several write at once, those who were
+answered a moment ago are awaited for a few milliseconds: most come again, and all are answered
+sooner. Who writes alone waits for nobody.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from foldlog import observability
@@ -23,6 +29,7 @@ from foldlog.persistence.store import Store
 
 MAX_ROWS = 500
 MAX_BYTES = 4 * 1024 * 1024
+GATHER_S = 0.004
 LOOP_BYTES = 256 * 1024  # what takes longer to send is sent by the thread
 
 
@@ -58,11 +65,15 @@ class Committer:
         self._threads = Readers(1, "committer")
         self._on_loop = store.recorder.loop_inserter()
         self._waiting: deque[Commit] = deque()
+        self._awaited = 0
+        self._is_gathered = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
 
     def submit(self, commit: Commit) -> None:
         """Queue a commit. Its callbacks run on the loop."""
         self._waiting.append(commit)
+        if len(self._waiting) >= self._awaited:
+            self._is_gathered.set()
         if self._running is None or self._running.done():
             self._running = asyncio.get_running_loop().create_task(self._drain())
 
@@ -81,6 +92,17 @@ class Committer:
     async def _drain(self) -> None:
         while batch := self._next_batch():
             await self._write(batch)
+            await self._gather(len(batch) + len(self._waiting))
+
+    async def _gather(self, active: int) -> None:
+        """Wait a little until as many commits wait as there were writers a moment ago."""
+        if len(self._waiting) >= active or active == 1:
+            return
+        self._awaited = active
+        self._is_gathered.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GATHER_S):
+                await self._is_gathered.wait()
 
     def _next_batch(self) -> list[Commit]:
         batch: list[Commit] = []
