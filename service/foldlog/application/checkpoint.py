@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from itertools import pairwise
 from uuid import UUID
 
 from google.protobuf.message import DecodeError
@@ -127,7 +128,7 @@ def fold_to(fold: Fold, owners: Sequence[UUID]) -> pb.FoldState:
     """Return a fold's state; `owners` are the lineage's aggregate ids, the session's own last."""
     number = {owner: index for index, owner in enumerate(owners)}
     return pb.FoldState(
-        surface=_runs(fold.surface.entries, number),
+        surface=_runs(fold, number),
         replaces=[n for s in fold.replaces for n in (s.seq, s.start, s.stop)],
         rewinds=[n for r in fold.rewinds for n in (r.seq, r.to_seq)],
         header=_place_to(fold.header, number),
@@ -148,25 +149,19 @@ def _place_from(state: Sequence[int], owners: Sequence[UUID]) -> EventRef | None
     return EventRef(seq, RowRef(owners[segment], version))
 
 
-def _runs(entries: Sequence[Live], number: dict[UUID, int]) -> list[pb.SurfaceRun]:
-    runs: list[pb.SurfaceRun] = []
-    for e in entries:
-        segment = number[e.row.aggregate_id]
-        last = runs[-1] if runs else None
-        if last and (
-            last.segment == segment
-            and last.position + last.count == e.position
-            and last.seq + last.count == e.seq
-            and last.version + last.count == e.row.version
-        ):
-            last.count += 1
-        else:
-            runs.append(
-                pb.SurfaceRun(
-                    position=e.position, seq=e.seq, version=e.row.version, count=1, segment=segment
-                )
-            )
-    return runs
+def _runs(fold: Fold, number: dict[UUID, int]) -> list[pb.SurfaceRun]:
+    entries = fold.surface.entries
+    fold.find_runs(len(entries))
+    return [
+        pb.SurfaceRun(
+            position=entries[first].position,
+            seq=entries[first].seq,
+            version=entries[first].row.version,
+            count=stop - first,
+            segment=number[entries[first].row.aggregate_id],
+        )
+        for first, stop in pairwise([*fold.run_starts, len(entries)])
+    ]
 
 
 def standing(state: pb.FoldState, owners: Sequence[UUID]) -> list[tuple[int, int, RowRef]]:

@@ -102,6 +102,8 @@ class Fold:
         self._lost: EventCorruptError | None = None
         self._suspects: list[Live] = []
         self._running: list[bytes] = [ZERO]
+        self.run_starts: list[int] = []
+        self._run_through = 0
         self._called: set[str | None] = set()
         self._paired = 0
         self._orphan: Live | None = None
@@ -113,6 +115,7 @@ class Fold:
         twin.replaces, twin.rewinds = self.replaces.copy(), self.rewinds.copy()
         twin.header, twin.turns, twin.step = self.header, self.turns, self.step
         twin._running = self._running.copy()
+        twin.run_starts, twin._run_through = self.run_starts.copy(), self._run_through
         twin._turn_marks = self._turn_marks.copy()
         twin._lost, twin._suspects = self._lost, self._suspects.copy()
         return twin
@@ -170,6 +173,7 @@ class Fold:
         assert event.rewind_to is not None
         self.surface = target.surface.copy()
         self._running = target._running.copy()
+        self.run_starts, self._run_through = target.run_starts.copy(), target._run_through
         self._forget_pairs()
         self._settled = Settled()
         self.header = target.header
@@ -191,6 +195,9 @@ class Fold:
             self._forget_pairs()
         self._settled.changed(index)
         self._settled.keep_up(self.surface.entries)
+        if index < self._run_through:
+            del self.run_starts[bisect_left(self.run_starts, index) :]
+            self._run_through = index
         # A change at the front can change which message leads, so the digests begin anew.
         del self._running[max(index - 1, 0) + 1 :]
         return shadowed
@@ -250,6 +257,19 @@ class Fold:
         self._settled.reach(entries, len(entries) if lacking <= count else len(self._running))
         return lacking <= count and (self._orphan is not None or self._paired == len(entries))
 
+    def find_runs(self, count: int) -> bool:
+        """Look at so many more entries for `run_starts`, and return whether all were looked at.
+
+        A run is of entries that follow each other by position, by seq and by version of a session.
+        """
+        entries = self.surface.entries
+        first, stop = self._run_through, min(self._run_through + count, len(entries))
+        for index in range(first, stop):
+            if index == 0 or not _continues(entries[index - 1], entries[index]):
+                self.run_starts.append(index)
+        self._run_through = stop
+        return stop == len(entries)
+
     def open_at(self, seq: int) -> tuple[TurnState, Sequence[Live]] | None:
         """Return the turns after a seq, and entries in which all calls open there are found.
 
@@ -267,6 +287,16 @@ class Fold:
     def active_ranges(self) -> list[tuple[int, int]]:
         """Return the seqs that count now as ascending ranges, both ends in."""
         return active_ranges(self.rewinds, self.next_seq - 1)
+
+
+def _continues(before: Live, after: Live) -> bool:
+    (position, seq, row), (next_position, next_seq, next_row) = before[:3], after[:3]
+    return (
+        position + 1 == next_position
+        and seq + 1 == next_seq
+        and row.version + 1 == next_row.version
+        and row.aggregate_id == next_row.aggregate_id
+    )
 
 
 def active_ranges(rewinds: Sequence[Rewound], head: int) -> list[tuple[int, int]]:

@@ -24,6 +24,7 @@ MAX_LANES = 20_000
 CHECKPOINT_ROWS = 1_000
 COMPACTED = 100  # a replace of so many messages is owed a checkpoint: whoever opens needs few rows
 SWEEP_EVERY = 256
+TURN_ENTRIES = 2_000  # of a fold, looked at in a turn of the loop
 
 
 class LanePool:
@@ -81,6 +82,8 @@ class LanePool:
         lane.pins += 1
         try:
             fold = await lane.current_fold()
+            while not fold.find_runs(TURN_ENTRIES):
+                await asyncio.sleep(0)
             head, copy = lane.head.copy(), fold.copy()
             services = lane.services
             await services.readers.run(services.history.save_checkpoint, head, copy)

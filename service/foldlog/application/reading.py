@@ -13,7 +13,7 @@ from foldlog.application.domain import Segment, Session
 from foldlog.application.fold import EventRef, Fold, Live, Marks, RowRef
 from foldlog.application.history import History, spans_of
 from foldlog.application.lane import Lane, Services
-from foldlog.application.lanes import Lanes
+from foldlog.application.lanes import TURN_ENTRIES, Lanes
 from foldlog.application.readers import EVENT_BYTES, HEAVY_BYTES
 from foldlog.application.rows import Row, header_of, request_next_seq
 from foldlog.core.errors import (
@@ -31,7 +31,6 @@ from foldlog.v1.event_pb2 import RequestHeader
 
 CHUNK_MESSAGES = 500
 CHUNK_BYTES = 1024 * 1024
-TURN_ENTRIES = 2_000  # of a fold, digested in a turn of the loop
 
 
 @dataclass(frozen=True, slots=True)
