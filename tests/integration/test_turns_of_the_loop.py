@@ -17,6 +17,7 @@ from foldlog.codec import message_from_proto
 from foldlog.core.pairing import unanswered
 from foldlog.internal.v1 import raw_pb2 as raw
 from foldlog.server.stream import write_of
+from foldlog.settings import Limits
 from foldlog.v1 import event_pb2, message_pb2
 from foldlog.v1.service_pb2 import CheckRequestRequest
 
@@ -36,6 +37,13 @@ def cost_s(work: Callable[[], object]) -> float:
 
 def raw_of(events: Sequence[event_pb2.NewEvent]) -> list[raw.RawNewEvent]:
     return [raw.RawNewEvent.FromString(each.SerializeToString()) for each in events]
+
+
+def read(events: Sequence[raw.RawNewEvent], limits: Limits) -> None:
+    """Judge a batch, and make the values of its messages."""
+    for event in incoming_events(events, limits):
+        if event.message is not None:
+            message_from_proto(event.message)
 
 
 async def append(tenant: Tenant, *events: event_pb2.NewEvent) -> None:
@@ -74,7 +82,7 @@ async def test_an_append(batch: list[event_pb2.NewEvent], tmp_path: Path) -> Non
     async with observed(f"sqlite:///{tmp_path / 'foldlog.db'}") as seen:
         await seen.tenant.writing.create("s", "", {}, "")
         await append(seen.tenant, *[said.user("x") for _ in range(150)])
-        work_s = cost_s(lambda: incoming_events(raw_of(batch), seen.tenant.settings.limits))
+        work_s = cost_s(lambda: read(raw_of(batch), seen.tenant.settings.limits))
         async with metered() as turns:
             await append(seen.tenant, *batch)
         assert turns.longest_s < work_s / PART
@@ -86,7 +94,7 @@ async def test_a_step(tmp_path: Path) -> None:
         events = raw_of([calling(100, f"{number}.") for number in range(500)])
         request = raw.RawBeginStepRequest(session_id="s", events=events)
         request.header.provider, request.header.model = "p", "m"
-        work_s = cost_s(lambda: incoming_events(events, seen.tenant.settings.limits))
+        work_s = cost_s(lambda: read(events, seen.tenant.settings.limits))
         async with metered() as turns:
             begun = await seen.tenant.steps.begin(request)
         assert len(begun.built.state.entries) == 500

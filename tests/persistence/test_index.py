@@ -66,7 +66,7 @@ def test_a_session_is_listed_as_it_was_told(store: Store) -> None:
         labels={"a": "x\x00", "é": ""},
         metadata_json='{"a": "\\u0000", "n": 1.0}',
     )
-    store.index.apply([replace(change, next_seq=3, update_time=Instant(9, 999_999_999))], at(1))
+    store.index.apply([change._replace(next_seq=3, update_time=Instant(9, 999_999_999))], at(1))
     (found,) = listed(store, IndexQuery())
     assert found == IndexRow(
         aggregate_id=change.aggregate_id,
@@ -104,10 +104,10 @@ def test_times_of_years_1_and_9999_are_kept(store: Store) -> None:
 
 def test_changes_replace_what_they_name_and_leave_the_rest(store: Store) -> None:
     change = created("s", labels={"a": "1"}, metadata_json="1")
-    store.index.apply([replace(change, next_seq=1, update_time=Instant(1))], at(1))
+    store.index.apply([change._replace(next_seq=1, update_time=Instant(1))], at(1))
     later = IndexChange(change.aggregate_id)
-    store.index.apply([replace(later, labels={"b": "2"})], at(2))
-    store.index.apply([replace(later, metadata_json="", next_seq=7)], at(3))
+    store.index.apply([later._replace(labels={"b": "2"})], at(2))
+    store.index.apply([later._replace(metadata_json="", next_seq=7)], at(3))
     (found,) = listed(store, IndexQuery())
     assert (found.labels, found.metadata_json, found.next_seq) == ({"b": "2"}, "", 7)
     assert found.update_time == Instant(1)
@@ -116,7 +116,7 @@ def test_changes_replace_what_they_name_and_leave_the_rest(store: Store) -> None
 
 
 def test_new_labels_leave_parent_and_custom_keys_findable(store: Store) -> None:
-    change = replace(created("s", parent_session_id="p"), custom=(("k", "x"),))
+    change = created("s", parent_session_id="p")._replace(custom=(("k", "x"),))
     store.index.apply([change], at(1))
     store.index.apply([IndexChange(change.aggregate_id, labels={})], at(2))
     assert ids(store, parent_session_id="p", custom_kind="k", custom_key="x") == ["s"]
@@ -133,7 +133,7 @@ def test_a_deleted_session_is_nowhere(store: Store) -> None:
 
 
 def test_a_session_made_and_deleted_in_one_stretch_is_nowhere(store: Store) -> None:
-    store.index.apply([replace(created("s", labels={"a": "1"}), deleted=True)], at(1))
+    store.index.apply([created("s", labels={"a": "1"})._replace(deleted=True)], at(1))
     assert ids(store) == ids(store, labels={"a": "1"}) == []
 
 
@@ -153,7 +153,7 @@ def test_forks_tell_up_to_where_they_read(store: Store) -> None:
 
 
 def test_sessions_of_another_tenant_are_not_listed(store: Store) -> None:
-    store.index.apply([created("mine"), replace(created("theirs"), tenant="acme")], at(1))
+    store.index.apply([created("mine"), created("theirs")._replace(tenant="acme")], at(1))
     assert ids(store) == ["mine"]
     assert ids(store, tenant="acme") == ["theirs"]
 
@@ -169,7 +169,7 @@ def test_a_position_that_does_not_grow_changes_nothing(store: Store, position: i
 
 def test_what_another_process_has_applied_in_part_is_not_applied_again(store: Store) -> None:
     """Two read from one place on; the second has read further once the first has applied."""
-    change = replace(created("s"), size_bytes=10)
+    change = created("s")._replace(size_bytes=10)
     store.index.apply([change], at(5), 0)
     for after_id in (0, 3):
         with pytest.raises(IntegrityError):
@@ -204,7 +204,7 @@ def test_of_processes_that_apply_the_same_stretch_one_does(store: Store) -> None
 
     def apply(_: int) -> bool:
         try:
-            store.index.apply([replace(change, next_seq=1)], at(7))
+            store.index.apply([change._replace(next_seq=1)], at(7))
         except IntegrityError:
             return False
         return True
@@ -256,13 +256,13 @@ def test_every_combination_of_filters_lists_what_a_plain_scan_finds(store: Store
 
 
 def _random_session(random: Random, number: int) -> IndexChange:
-    return replace(
-        created(
-            f"s{number}",
-            random.randrange(10),
-            labels=random.choice(LABELS),
-            parent_session_id=random.choice((None, "p", "q")),
-        ),
+    made = created(
+        f"s{number}",
+        random.randrange(10),
+        labels=random.choice(LABELS),
+        parent_session_id=random.choice((None, "p", "q")),
+    )
+    return made._replace(
         custom=tuple((random.choice(KINDS), random.choice(KINDS)) for _ in range(3)),
         update_time=Instant(random.randrange(10), 5),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from uuid import uuid4
 
 from foldlog.persistence.index import IndexChange, Instant, SessionCreated
@@ -30,7 +29,7 @@ def test_use_is_counted_with_the_index_and_for_each_tenant(store: Store) -> None
     red, blue, more = created("red", 10), created("blue", 7), created("red", 20)
     store.index.apply([red, blue, more], at(1))
     grown = IndexChange(red.aggregate_id, "red", next_seq=3, size_bytes=5)
-    store.index.apply([grown, replace(grown, aggregate_id=more.aggregate_id, deleted=True)], at(2))
+    store.index.apply([grown, grown._replace(aggregate_id=more.aggregate_id, deleted=True)], at(2))
     assert store.quotas.usage("red") == Usage(sessions=1, bytes=40)
     assert store.quotas.usage("blue") == Usage(sessions=1, bytes=7)
     assert store.quotas.usage("green") == Usage()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID
 
 from google.protobuf.message import DecodeError
@@ -101,7 +101,7 @@ class IndexAudit:
         self._calls += change.calls
         if envelope.type == EventType.TOOL_RESULT and not envelope.body:
             self._calls += self._of_dropped(envelope.seq)
-        change = replace(change, custom=(), calls=())
+        change = change._replace(custom=(), calls=())
         self._change = change if self._change is None else merged(self._change, change)
 
     def _note_erasure(self, row: Row, place: int) -> None:
@@ -148,7 +148,7 @@ class IndexAudit:
             if (entry is None) != (change is None):
                 yield "it does not list it" if entry is None else "it lists it, and has no rows"
             return
-        right = entry_of(replace(change, custom=tuple(self._custom), calls=tuple(self._calls)))
+        right = entry_of(change._replace(custom=tuple(self._custom), calls=tuple(self._calls)))
         for name, value in right.columns.items():
             if entry.columns[name] != value:
                 yield f"its {name} is {entry.columns[name]!r}, and by the log {value!r}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from uuid import UUID
 
 from eventsourcing.persistence import DataError, Notification, Tracking
@@ -30,6 +29,8 @@ from foldlog.v1.event_pb2 import EventBody, ToolCallState
 # What damaged values come to that decode and are stored, and that no table of the index takes.
 UNFIT = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, DataError)
 BEARING = frozenset({EventType.TOOL_CALL, EventType.TOOL_RESULT, EventType.REWIND})
+TELLING = BEARING | {EventType.CUSTOM}
+EVENT = Session.Event.TOPIC
 
 
 class IndexProjection(Projection[SessionIndex]):
@@ -76,25 +77,35 @@ def coalesced(notifications: Iterable[Notification]) -> Iterable[IndexChange]:
     changes: dict[UUID, IndexChange] = {}
     for each in notifications:
         assert isinstance(each.originator_id, UUID)
-        tenant = each.tenant if isinstance(each, SessionNotification) else row_tenant(each)
+        known = changes.get(each.originator_id)
         try:
-            change = change_of(
-                each.originator_id, tenant, each.topic, Envelope.FromString(each.state)
-            )
-            change = replace(change, size_bytes=len(each.state))
+            envelope = Envelope.FromString(each.state)
+            if known is not None and each.topic == EVENT and envelope.type not in TELLING:
+                change = moved_on(known, envelope, len(each.state))
+            else:
+                tenant = each.tenant if isinstance(each, SessionNotification) else row_tenant(each)
+                change = change_of(each.originator_id, tenant, each.topic, envelope)
+                change = change._replace(size_bytes=len(each.state))
+                change = change if known is None else merged(known, change)
         except DecodeError:
             # A damaged row fails the reads of its session; other sessions' listing goes on.
             observability.log("index.row_damaged", level="error", notification_id=each.id)
             continue
-        known = changes.get(change.aggregate_id)
-        changes[change.aggregate_id] = change if known is None else merged(known, change)
+        changes[each.originator_id] = change
     return changes.values()
+
+
+def moved_on(known: IndexChange, envelope: Envelope, size_bytes: int) -> IndexChange:
+    """Return what a change and an event after it come to that tells nothing but its place."""
+    written = Instant(*divmod(envelope.written_ns, 1_000_000_000))
+    return known._replace(
+        next_seq=envelope.seq + 1, update_time=written, size_bytes=known.size_bytes + size_bytes
+    )
 
 
 def merged(first: IndexChange, second: IndexChange) -> IndexChange:
     """Return the change that two changes of one session come to."""
-    return replace(
-        second,
+    return second._replace(
         created=first.created or second.created,
         labels=second.labels if second.labels is not None else first.labels,
         metadata_json=(
@@ -111,7 +122,7 @@ def merged(first: IndexChange, second: IndexChange) -> IndexChange:
 def change_of(aggregate_id: UUID, tenant: str, topic: str, envelope: Envelope) -> IndexChange:
     """Return what a row changes in its session's entry."""
     written = Instant(*divmod(envelope.written_ns, 1_000_000_000))
-    if topic == Session.Event.TOPIC:
+    if topic == EVENT:
         return IndexChange(
             aggregate_id,
             tenant,
@@ -124,16 +135,16 @@ def change_of(aggregate_id: UUID, tenant: str, topic: str, envelope: Envelope) -
     stored = StoredFact.FromString(envelope.body)
     match stored.fact.WhichOneof("kind"):
         case "created" | "forked":
-            return replace(change, created=_created(stored, written), next_seq=_first_seq(stored))
+            return change._replace(created=_created(stored, written), next_seq=_first_seq(stored))
         case "updated":
             fact = stored.fact.updated
-            return replace(change, labels=dict(fact.labels), metadata_json=fact.metadata_json)
+            return change._replace(labels=dict(fact.labels), metadata_json=fact.metadata_json)
         case "deleted":
-            return replace(change, deleted=True)
+            return change._replace(deleted=True)
         case "erasure_begun":
-            return replace(change, erasing=True)
+            return change._replace(erasing=True)
         case "erased":
-            return replace(change, labels={}, metadata_json="")
+            return change._replace(labels={}, metadata_json="")
     return _of_stripped(change, topic, envelope)
 
 
@@ -143,14 +154,14 @@ def _of_stripped(change: IndexChange, topic: str, envelope: Envelope) -> IndexCh
     Whose fork it was is gone.
     """
     if topic == Session.Deleted.TOPIC:
-        return replace(change, deleted=True)
+        return change._replace(deleted=True)
     if topic in (Session.Created.TOPIC, Session.Forked.TOPIC) and envelope.session_id:
         created_at = change.update_time or Instant(0)
         ancestors = tuple(
             Ancestor(UUID(bytes=s.aggregate_id), s.to_version) for s in envelope.lineage
         )
         created = SessionCreated(envelope.session_id, created_at, segments=ancestors)
-        return replace(change, created=created)
+        return change._replace(created=created)
     return change
 
 

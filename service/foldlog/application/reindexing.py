@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from foldlog.application.projection import coalesced
 from foldlog.core.event import EventType
@@ -56,7 +55,7 @@ def _with_dropped(
 
     An erasure is taken up by those who have noted that it began, which an index anew does not undo.
     """
-    change = replace(change, erasing=False)
+    change = change._replace(erasing=False)
     dropped = [each for each in rows if row_id(each) == change.aggregate_id and _is_dropped(each)]
     entry = store.index.entry(change.aggregate_id) if dropped and not change.deleted else None
     if entry is None:
@@ -65,7 +64,7 @@ def _with_dropped(
     seqs = [Envelope.FromString(each.state).seq for each in dropped]
     lines = [Line(seq, LineKind.RESOLVED, known[seq]) for seq in seqs if seq in known]
     calls = [*change.calls, *map(LoggedCall, lines)]
-    return replace(change, calls=tuple(sorted(calls, key=lambda call: call.line.seq)))
+    return change._replace(calls=tuple(sorted(calls, key=lambda call: call.line.seq)))
 
 
 def _is_dropped(row: SessionNotification) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from foldlog.core.active import active_path
 from foldlog.core.event import EventType, Record
@@ -18,8 +18,7 @@ class LineKind(IntEnum):
     REWOUND = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """An event that bears on dispatched calls. `to_seq` is set on rewinds, `call_id` on others."""
 
     seq: int

@@ -110,7 +110,7 @@ def _encrypted(change: IndexChange, cipher: SessionCipher) -> IndexChange:
 
     if change.created is not None:
         created = replace(change.created, metadata_json=text(change.created.metadata_json))
-        change = replace(change, created=created)
+        change = change._replace(created=created)
     if change.metadata_json is not None:
-        change = replace(change, metadata_json=text(change.metadata_json))
+        change = change._replace(metadata_json=text(change.metadata_json))
     return change

@@ -51,8 +51,7 @@ class SessionCreated:
     segments: tuple[Ancestor, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class IndexChange:
+class IndexChange(NamedTuple):
     """What a stretch of the feed changes in one session's entry; unset parts stay.
 
     `custom` are the (kind, key) pairs of its custom events, with an empty key for one without keys;

@@ -7,7 +7,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as BinasciiError
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from foldlog.core.ledger import Ledger, Line, LineKind
@@ -35,8 +35,7 @@ class CallTokenError(ValueError):
     """A page token was not given by this listing."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedCall:
+class LoggedCall(NamedTuple):
     """A line of the ledger, and on a dispatch what a listing shows of it.
 
     A time is whole seconds since 1970, UTC, and nanoseconds.
