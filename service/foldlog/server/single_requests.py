@@ -51,8 +51,8 @@ class SingleRequests:
         return self._single(handler)
 
     def _single(self, handler: Handler) -> Handler:
-        async def behaviour(requests: AsyncIterator[bytes], context: Context) -> Any:
-            request = await self._request(handler, requests, context)
+        async def behaviour(_: AsyncIterator[bytes], context: Context) -> Any:
+            request = await self._request(handler, context)
             return await handler.unary_unary(request, context)
 
         return grpc.stream_unary_rpc_method_handler(
@@ -60,8 +60,8 @@ class SingleRequests:
         )
 
     def _streaming(self, handler: Handler) -> Handler:
-        async def behaviour(requests: AsyncIterator[bytes], context: Context) -> None:
-            request = await self._request(handler, requests, context)
+        async def behaviour(_: AsyncIterator[bytes], context: Context) -> None:
+            request = await self._request(handler, context)
             answering: Any = handler.unary_stream(request, context)
             if isawaitable(answering):  # it writes by itself
                 await answering
@@ -74,14 +74,12 @@ class SingleRequests:
             behaviour, response_serializer=handler.response_serializer
         )
 
-    async def _request(
-        self, handler: Handler, requests: AsyncIterator[bytes], context: Context
-    ) -> Any:
+    async def _request(self, handler: Handler, context: Context) -> Any:
         """Return the request, decoded, or end the call."""
         try:
             async with asyncio.timeout(self._timeout_s):
-                data = await anext(requests, None)
-            if data is None:
+                data = await context.read()
+            if data is aio.EOF:
                 await abort(context, _wrong("the call ended without one"))
             return handler.request_deserializer(data)
         except TimeoutError:
