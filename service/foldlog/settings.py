@@ -64,6 +64,13 @@ class Settings:
     listen: str = _setting(
         "127.0.0.1:50551", "The address to serve at, as HOST:PORT; port 0 takes a free one."
     )
+    workers: int = _setting(
+        1,
+        "Server processes that share the address, so that a machine's cores do; with PostgreSQL"
+        " only. Quotas of calls and of watches are of each, and the ports of metrics_listen follow"
+        " each other.",
+        least=1,
+    )
     tls_certificate_file: str = _setting(
         "",
         "The server's certificate with its chain, in PEM; empty means plaintext. A file that is"
@@ -254,6 +261,12 @@ class Settings:
         environment = os.environ if environment is None else environment
         given = _read(cls, environment)
         return cls(limits=Limits(**_read(Limits, environment)), **given)
+
+
+def environment_of(settings: Settings) -> dict[str, str]:
+    """Return the variables that say what the settings say, but for limits."""
+    values = {each.environment_name: getattr(settings, each.name) for each in described()}
+    return {name: str(value) for name, value in values.items()}
 
 
 @dataclass(frozen=True, slots=True)

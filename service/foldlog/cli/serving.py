@@ -87,19 +87,40 @@ def serve(settings: Settings) -> None:
     """
     from eventsourcing.persistence import PersistenceError
 
-    from foldlog.server.run import run
     from foldlog.server.tls import CertificateError, PlaintextError
+    from foldlog.server.workers import WorkerFailedError, WorkerSettingsError, require_shareable
 
     _require_signing_key(settings.signing_key_file)
     _require_address(settings)
     try:
-        run(settings, ready=lambda address: _announce(settings, address))
+        require_shareable(settings)
+        _serve(settings)
+    except WorkerFailedError as error:
+        raise typer.Exit(error.exit_code) from None
+    except WorkerSettingsError as error:
+        raise CommandError(f"{error}.") from None
     except (CertificateError, PlaintextError, AuthSettingsError) as error:
         raise CommandError(f"{error}.") from None
     except (PersistenceError, ValueError, ImportError) as error:
         raise database_trouble(error) from None
     except OSError as error:
         raise CommandError(f"{error}. Is it in use? Name another one, or port 0 for any.") from None
+
+
+def _serve(settings: Settings) -> None:
+    """Serve with this process, be it a worker or the only one, or with several."""
+    from foldlog.server.workers import supervise, supervised
+
+    def announce(address: str) -> None:
+        _announce(settings, address)
+
+    ready = supervised()
+    if ready is None and settings.workers > 1:
+        supervise(settings, announce)
+        return
+    from foldlog.server.run import run
+
+    run(settings, ready or announce)
 
 
 def _require_signing_key(file: str) -> None:

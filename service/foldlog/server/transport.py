@@ -7,7 +7,6 @@ from resource import RLIMIT_NOFILE, getrlimit
 from foldlog.settings import Settings
 
 FIXED = (
-    ("grpc.so_reuseport", 0),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
     ("grpc.http2.max_pings_without_data", 0),
@@ -20,6 +19,7 @@ def options_of(settings: Settings) -> tuple[tuple[str, int], ...]:
     silence_ms = round(settings.keepalive_s * 1_000)
     return (
         *FIXED,
+        ("grpc.so_reuseport", int(settings.workers > 1)),
         ("grpc.max_receive_message_length", settings.receive_bytes),
         # Whoever vanished without a word would be watching for ever.
         ("grpc.keepalive_time_ms", silence_ms),
