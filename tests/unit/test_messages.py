@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
-from foldlog.application.messages import call_ids_of, digest_of, judge_message
+from foldlog.application.messages import Digests, call_ids_of, digest_of, judge_message
 from foldlog.codec import message_from_proto
 from foldlog.core.digest import message_digest
 from foldlog.core.errors import InvalidFieldError
@@ -65,6 +66,14 @@ def test_digests_and_calls_are_those_of_the_value(pb_message: pb.Message) -> Non
     value = message_from_proto(pb_message)
     assert digest_of(pb_message) == message_digest(value)
     assert call_ids_of(pb_message) == value.call_ids
+
+
+@given(st.lists(messages(), max_size=5), st.integers(1, 3))
+def test_digests_that_are_remembered_are_the_same(many: list[pb.Message], most: int) -> None:
+    with patch("foldlog.application.messages.MOST_KNOWN", most):
+        digests = Digests()
+        for each in [*many, *many]:
+            assert digests.of(each) == digest_of(each)
 
 
 @given(messages())

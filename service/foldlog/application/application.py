@@ -24,6 +24,7 @@ from foldlog.application.identity import DEFAULT_TENANT
 from foldlog.application.lane import Lane
 from foldlog.application.lanes import LanePool
 from foldlog.application.mapper import SessionMapper
+from foldlog.application.messages import Digests
 from foldlog.application.meter import Meter
 from foldlog.application.readers import Readers, Workers
 from foldlog.application.rows import KeptByRows, RowReader
@@ -80,6 +81,7 @@ class SessionApplication(Application[UUID]):
             References(store, RowReader(store, DEFAULT_TENANT, by_rows)),
             by_rows,
             kept_bodies(settings.body_cache_bytes),
+            Digests(),
             kept_headers(),
             signer,
             self._meter_of,

@@ -9,7 +9,7 @@ from typing import Any
 
 from foldlog import observability
 from foldlog.application.fold import Fold, Live
-from foldlog.application.messages import digest_of
+from foldlog.application.messages import Digests
 from foldlog.application.readers import EVENT_BYTES, HEAVY_BYTES, LIGHT_BYTES, Workers
 from foldlog.application.reading import Folded, Reading
 from foldlog.codec import header_from_proto, message_from_proto
@@ -56,8 +56,9 @@ def default_mode(setting: str) -> CheckMode.ValueType:
 class Checking:
     """Judges requests against folds."""
 
-    def __init__(self, reading: Reading, workers: Workers, mode: str) -> None:
+    def __init__(self, reading: Reading, workers: Workers, digests: Digests, mode: str) -> None:
         self._reading = reading
+        self._digests = digests
         self._workers = workers
         self._default = default_mode(mode)
 
@@ -75,7 +76,8 @@ class Checking:
             request.min_next_seq if request.HasField("min_next_seq") else None,
             request.options.independent,
         )
-        judgement = await Case(reading, self._workers, request, folded).judge()
+        case = Case(reading, self._workers, self._digests, request, folded)
+        judgement = await case.judge()
         if judgement.violation is not None:
             self._report(request, judgement.violation, mode)
         return judgement
@@ -112,9 +114,15 @@ class Case:
     """One request before one fold."""
 
     def __init__(
-        self, reading: Reading, workers: Workers, request: CheckRequestRequest, folded: Folded
+        self,
+        reading: Reading,
+        workers: Workers,
+        digests: Digests,
+        request: CheckRequestRequest,
+        folded: Folded,
     ) -> None:
         self._reading = reading
+        self._digests = digests
         self._workers = workers
         self._request = request
         self._weight = weight_of(request)
@@ -187,7 +195,11 @@ class Case:
         messages = self._request.messages
         if len(messages) - skip != len(entries):
             return False
-        return await self._workers.run(self._weight, _all_equal, messages, skip, entries)
+        return await self._workers.run(self._weight, self._all_equal, skip, entries)
+
+    def _all_equal(self, skip: int, entries: Sequence[Live]) -> bool:
+        digests = map(self._digests.of, islice(self._request.messages, skip, None))
+        return all(digest == entry.digest for digest, entry in zip(digests, entries, strict=True))
 
     async def _messages(self) -> list[Message]:
         return await self._workers.run(self._weight, _decoded, self._request.messages)
@@ -271,11 +283,6 @@ def weight_of(request: CheckRequestRequest) -> int:
 
 def _decoded(messages: Sequence[MessageProto]) -> list[Message]:
     return [message_from_proto(each) for each in messages]
-
-
-def _all_equal(messages: Sequence[MessageProto], skip: int, entries: Sequence[Live]) -> bool:
-    digests = map(digest_of, islice(messages, skip, None))
-    return all(digest == entry.digest for digest, entry in zip(digests, entries, strict=True))
 
 
 def options_of(request: CheckRequestRequest) -> CheckOptions:

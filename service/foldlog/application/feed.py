@@ -268,8 +268,9 @@ class Feed:
             )
             if found:
                 yield found
-            if reached > after_id:
-                after_id = reached
+            after_id = max(after_id, reached)
+            # What comes meanwhile is awaited: many commits are one look.
+            if after_id < self._seen:
                 continue
             yield None
             async with self._moved:

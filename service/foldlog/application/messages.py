@@ -18,6 +18,8 @@ from foldlog.core.message import Role
 from foldlog.core.validation import validate_message, validate_speaker
 from foldlog.v1.message_pb2 import Message, ToolCall
 
+MOST_KNOWN = 50_000  # some 12 MB
+
 _U32 = Struct(">I").pack
 _UNSET = optional_text(None)
 _NO_CALLS = _U32(0)
@@ -45,6 +47,26 @@ def digest_of(pb: Message) -> bytes:
         + _text(pb.tool_call_id, pb, "tool_call_id")
         + _text(pb.name, pb, "name")
     ).digest()
+
+
+class Digests:
+    """Digests of messages, remembered by those of their encodings, which cost half as much to make.
+
+    Who checks whole requests sends most of each message again. Any thread may ask.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, bytes] = {}
+
+    def of(self, pb: Message) -> bytes:
+        """Return the digest_of a message."""
+        encoding = sha256(pb.SerializeToString()).digest()
+        known = self._known.get(encoding)
+        if known is None:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            known = self._known[encoding] = digest_of(pb)
+        return known
 
 
 def call_ids_of(pb: Message) -> tuple[str | None, ...]:

@@ -21,6 +21,7 @@ from foldlog.application.history import History
 from foldlog.application.lane import Lane, Services
 from foldlog.application.lanes import LanePool, Lanes
 from foldlog.application.ledger import CallLedger
+from foldlog.application.messages import Digests
 from foldlog.application.meter import Meter
 from foldlog.application.ranges import Ranges
 from foldlog.application.readers import Readers, Workers
@@ -62,6 +63,7 @@ class Shared:
     references: References
     by_rows: KeptByRows
     bodies: KeptBodies
+    digests: Digests
     headers: KeptHeaders
     signer: Signer | None
     meter_of: Callable[[str], Meter]
@@ -105,7 +107,9 @@ class Tenant:
         self.chains = Chains(services, lanes, feed, limits.session_id_bytes, name)
         self.heads = Heads(services, lanes, shared.signer, limits.session_id_bytes, name)
         self.writing = Writing(services, lanes, limits, name, self.scope)
-        self.checking = Checking(self.reading, shared.workers, self.settings.check_mode)
+        self.checking = Checking(
+            self.reading, shared.workers, shared.digests, self.settings.check_mode
+        )
         self.retention = Retention(services, lanes, feed, self._bodies, self.writing, name)
         self.watching = Watching(
             services, lanes, feed, self.reading, self.settings.watch_buffer, name
