@@ -213,7 +213,7 @@ class Feed:
             for _, aggregate_id, version in changes:
                 lane = self._lanes.known(aggregate_id)
                 if lane is not None and lane.head.version < version:
-                    lane.wake()
+                    lane.note_stored_elsewhere(version)
             self._seen = changes[-1][0]
             self.passed += len(changes)
 

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from foldlog.application.attachments import Attachments
 
 MAX_ATTEMPTS = 100
+WOKEN_AT_ONCE = 16  # watchers
+ANSWERED_S = 0.002  # by then the write is answered that many watchers are to be told of
 
 
 @dataclass(slots=True)
@@ -130,6 +132,10 @@ class Lane:
         self.head = Session.blank(aggregate_id, tenant)
         self.fold: Fold | None = None
         self.watchers: set[asyncio.Event] = set()
+        self._waking: asyncio.Task[None] | None = None
+        self._is_wake_owed = False
+        self._newest_seen = 0
+        self._following = asyncio.Lock()
         self.tail = Tail()
         self.pins = 0
         self.checkpoint_version = 0
@@ -274,9 +280,37 @@ class Lane:
         self.tail.clear()
 
     def wake(self) -> None:
-        """Wake those who watch the session."""
-        for watcher in self.watchers:
-            watcher.set()
+        """Wake those who watch the session: many of them by turns, so that calls come between."""
+        if len(self.watchers) <= WOKEN_AT_ONCE:
+            for watcher in self.watchers:
+                watcher.set()
+            return
+        self._is_wake_owed = True
+        if self._waking is None:
+            self._waking = asyncio.get_running_loop().create_task(self._wake_by_turns())
+
+    def note_stored_elsewhere(self, version: int) -> None:
+        """Take note of a row that is not in the head, and wake those who watch."""
+        self._newest_seen = max(self._newest_seen, version)
+        self.wake()
+
+    async def follow(self) -> None:
+        """Take over the rows that were noted: with one look for all who ask."""
+        async with self._following:
+            if self.head.version < self._newest_seen:
+                await self._catch_up()
+
+    async def _wake_by_turns(self) -> None:
+        try:
+            while self._is_wake_owed:
+                await asyncio.sleep(ANSWERED_S)
+                self._is_wake_owed = False
+                for number, watcher in enumerate(list(self.watchers), 1):
+                    watcher.set()
+                    if number % WOKEN_AT_ONCE == 0:
+                        await asyncio.sleep(0)
+        finally:
+            self._waking = None
 
     async def answered(self, request: RequestKey) -> Answered | None:
         """Return where a request was answered, if it was.

@@ -141,7 +141,7 @@ class Watching:
                 await woken.wait()
         except TimeoutError:
             pass
-        await lane.refresh(None if woken.is_set() else lane.head.next_seq)
+        await lane.follow()
 
     async def _inherited_and_own(
         self, spans: Sequence[Segment], from_seq: int
