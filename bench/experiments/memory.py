@@ -21,13 +21,18 @@ LENGTH: Final = 100
 MIB: Final = 2**20
 FOLDS: Final = 64 * MIB
 BODIES: Final = 32 * MIB
-IDLE_S: Final = 5.0
+CACHE_IDLE_S: Final = 20.0  # longer than it takes to fill the memory that is set
+IDLE_S: Final = 2 * CACHE_IDLE_S + 5
 
 
 def opened(ground: Ground) -> Sample:
     """Write and read many sessions; return what the server grew by, and what it kept."""
     url = ground.migrated()
-    bounds = {"FOLDLOG_FOLD_CACHE_BYTES": str(FOLDS), "FOLDLOG_BODY_CACHE_BYTES": str(BODIES)}
+    bounds = {
+        "FOLDLOG_FOLD_CACHE_BYTES": str(FOLDS),
+        "FOLDLOG_BODY_CACHE_BYTES": str(BODIES),
+        "FOLDLOG_CACHE_IDLE_S": str(CACHE_IDLE_S),
+    }
     with ExitStack() as stack:
         served = ground.serve(bounds, url, closed_by=stack)
         read_bytes(served, GetMessagesRequest(session_id=grown(served, LENGTH)))

@@ -189,6 +189,12 @@ class Settings:
     )
     fold_cache_bytes: int = _setting(256 * MIB, "Memory for cached folds.")
     body_cache_bytes: int = _setting(128 * MIB, "Memory for cached message bodies.")
+    cache_idle_s: float = _setting(
+        600.0,
+        "Seconds after which what is cached of a session, and a message that was read, is forgotten"
+        " if nobody asked for it meanwhile.",
+        least=0.1,
+    )
     reader_threads: int = _setting(4, "Threads that read from the database.", least=1)
     pool_size: int = _setting(8, "Database connections of one process, at most.", least=1)
     statement_timeout_s: float = _setting(

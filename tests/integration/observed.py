@@ -83,7 +83,7 @@ class Observation:
 
 
 @asynccontextmanager
-async def observed(url: str) -> AsyncIterator[Observation]:
+async def observed(url: str, **settings: Any) -> AsyncIterator[Observation]:
     """Give an application on a store that is observed. The feed, which polls, is not started."""
     store = open_store(url)
     calls: Counter[str] = Counter()
@@ -93,7 +93,7 @@ async def observed(url: str) -> AsyncIterator[Observation]:
         recorder=Observed(store.recorder, calls, rows),  # type: ignore[arg-type]
         checkpoints=Observed(store.checkpoints, calls, Counter()),  # type: ignore[arg-type]
     )
-    app = SessionApplication(seen, Settings(database_url=url))
+    app = SessionApplication(seen, Settings(database_url=url, **settings))
     observation = Observation(app)
     observation.calls, observation.rows = calls, rows
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -24,9 +25,10 @@ from foldlog.application.identity import DEFAULT_TENANT
 from foldlog.application.lane import Lane
 from foldlog.application.lanes import LanePool
 from foldlog.application.mapper import SessionMapper
+from foldlog.application.memory import give_memory_back
 from foldlog.application.messages import Digests
 from foldlog.application.meter import Meter
-from foldlog.application.readers import Readers, Workers
+from foldlog.application.readers import HEAVY_BYTES, Readers, Workers
 from foldlog.application.rows import KeptByRows, RowReader
 from foldlog.application.scope import WHOLE, Scope
 from foldlog.application.tenant import Shared, Tenant
@@ -61,6 +63,7 @@ class SessionApplication(Application[UUID]):
         # On SQLite a restore keeps the other writes waiting for as long as it takes.
         commit_wait_s = None if store.dialect == "sqlite" else settings.commit_timeout_s
         self._committer = Committer(store, commit_wait_s)
+        self._forgetting: asyncio.Task[None] | None = None
         self._meters: dict[str, Meter] = {}
         self._tenants: OrderedDict[tuple[str, Scope], Tenant] = OrderedDict()
         self.lanes = LanePool(
@@ -131,6 +134,16 @@ class SessionApplication(Application[UUID]):
         """Begin to follow the feed."""
         await self.feed.start()
         self.lanes.in_background(self._resume_erasures())
+        self._forgetting = asyncio.create_task(self._forget_unused())
+
+    async def _forget_unused(self) -> None:
+        """Forget now and then what is cached and was not asked for."""
+        while True:
+            await asyncio.sleep(self.settings.cache_idle_s)
+            shared = self._shared
+            caches = self.lanes, shared.bodies, shared.by_rows.origins, shared.by_rows.texts
+            if sum(each.forget_unused() for each in caches):
+                await self._workers.run(HEAVY_BYTES, give_memory_back)
 
     async def _resume_erasures(self) -> None:
         """Go on with the erasures that a crash interrupted."""
@@ -144,6 +157,8 @@ class SessionApplication(Application[UUID]):
 
     async def stop(self) -> None:
         """Let what is under way end, then close everything but the store."""
+        if self._forgetting is not None:
+            self._forgetting.cancel()
         await self._committer.idle()
         await self.lanes.close()
         await self.feed.close()

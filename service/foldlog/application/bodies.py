@@ -32,12 +32,14 @@ def message_of(encoded: bytes) -> Message:
     return message_from_proto(FoldedMessage.FromString(encoded).message)
 
 
+KEPT_BYTES = 330  # what one costs beside its bytes, about
+
 KeptBodies = Kept[RowRef, bytes]
 
 
 def kept_bodies(max_bytes: int) -> KeptBodies:
     """Return room for encoded FoldedMessages by row."""
-    return Kept(max_bytes, lambda encoded: len(encoded) + 200)
+    return Kept(max_bytes, lambda encoded: len(encoded) + KEPT_BYTES)
 
 
 class Bodies:

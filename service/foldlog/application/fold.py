@@ -17,7 +17,7 @@ from foldlog.core.pairing import Settled
 from foldlog.core.surface import Surface
 from foldlog.core.turns import TurnState
 
-LIVE_BYTES = 400  # what one entry costs in memory, about
+LIVE_BYTES = 520  # what one entry costs in memory, about
 MAX_TURN_MARKS = 4_096
 
 

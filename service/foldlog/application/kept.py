@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from threading import Lock
+from threading import RLock
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -18,6 +18,7 @@ class Kept(Generic[K, V]):
         self._max_bytes = max_bytes
         self._size_of = size_of
         self._held: OrderedDict[K, V] = OrderedDict()
+        self._unused: set[K] = set()
         self._size = 0
 
     def __contains__(self, key: K) -> bool:
@@ -25,6 +26,7 @@ class Kept(Generic[K, V]):
 
     def get(self, key: K) -> V | None:
         """Return a value if it is kept."""
+        self._unused.discard(key)
         return self._held.get(key)
 
     def keep(self, key: K, value: V) -> None:
@@ -43,6 +45,14 @@ class Kept(Generic[K, V]):
         if value is not None:
             self._size -= self._size_of(value)
 
+    def forget_unused(self) -> int:
+        """Forget what nobody asked for since the call before, and return how many that were."""
+        unused = [key for key in self._unused if key in self._held]
+        for key in unused:
+            self.forget(key)
+        self._unused = set(self._held)
+        return len(unused)
+
     def forget_all(self, is_gone: Callable[[K], bool]) -> None:
         """Forget the values of some keys. Costs a look at every key."""
         for key in [key for key in self._held if is_gone(key)]:
@@ -54,7 +64,7 @@ class SharedKept(Kept[K, V]):
 
     def __init__(self, max_bytes: int, size_of: Callable[[V], int]) -> None:
         super().__init__(max_bytes, size_of)
-        self._lock = Lock()
+        self._lock = RLock()
 
     def keep(self, key: K, value: V) -> None:
         """Keep a value, as long as there is room."""
@@ -65,3 +75,8 @@ class SharedKept(Kept[K, V]):
         """Forget a value if it is kept."""
         with self._lock:
             super().forget(key)
+
+    def forget_unused(self) -> int:
+        """Forget what nobody asked for since the call before, and return how many that were."""
+        with self._lock:
+            return super().forget_unused()

@@ -158,7 +158,8 @@ class Lane:
     @property
     def size_bytes(self) -> int:
         """About what the lane costs in memory."""
-        return 3_000 + (self.fold.size_bytes if self.fold else 0)
+        of_head = 3_000 + 300 * len(self.head.requests) + 100 * len(self.head.runs)
+        return of_head + (self.fold.size_bytes if self.fold else 0)
 
     def require_free(self) -> None:
         """Raise SessionExistsError if the id is taken by a session that the caller does not see."""

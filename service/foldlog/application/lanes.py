@@ -23,7 +23,8 @@ from foldlog.persistence.rows import AUDIT_SESSION
 MAX_LANES = 20_000
 CHECKPOINT_ROWS = 1_000
 COMPACTED = 100  # a replace of so many messages is owed a checkpoint: whoever opens needs few rows
-SWEEP_EVERY = 256
+SWEEP_EVERY = 256  # uses
+NEW_LANES = 16  # are as good as that: they grow
 TURN_ENTRIES = 2_000  # of a fold, looked at in a turn of the loop
 
 
@@ -35,6 +36,7 @@ class LanePool:
         self._cache_bytes = cache_bytes
         self._lanes: OrderedDict[UUID, Lane] = OrderedDict()
         self._uses = 0
+        self._unused: set[UUID] = set()
         self._size_bytes = 0
         self._background: set[asyncio.Task[None]] = set()
         self._later: set[asyncio.Task[None]] = set()
@@ -42,12 +44,15 @@ class LanePool:
     def lane(self, id_: UUID, tenant: str) -> Lane:
         """Return the lane of an aggregate id, to be pinned before anything else is done."""
         self._uses += 1
-        if self._uses % SWEEP_EVERY == 0:
+        if self._uses >= SWEEP_EVERY:
+            self._uses = 0
             self._sweep()
         lane = self._lanes.get(id_)
         if lane is None:
+            self._uses += SWEEP_EVERY // NEW_LANES
             lane = self._lanes[id_] = Lane(self._services_of(tenant), id_, tenant)
         self._lanes.move_to_end(id_)
+        self._unused.discard(id_)
         return lane
 
     def known(self, id_: UUID) -> Lane | None:
@@ -64,6 +69,17 @@ class LanePool:
                 size -= lane.size_bytes
                 del self._lanes[id_]
         self._size_bytes = size
+
+    def forget_unused(self) -> int:
+        """Forget the lanes that nobody used since the call before; return how many those were."""
+        forgotten = 0
+        for id_ in self._unused:
+            lane = self._lanes.get(id_)
+            if lane is not None and lane.is_idle:
+                del self._lanes[id_]
+                forgotten += 1
+        self._unused = set(self._lanes)
+        return forgotten
 
     def note_fold_wanted(self, is_cached: bool) -> None:
         """Count a look into the cache of folds."""
