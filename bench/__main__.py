@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 import traceback
@@ -67,6 +68,8 @@ def main() -> None:
         print(*(f"{each.name:16} {each.title}" for each in ALL), sep="\n")
         return
     experiments = chosen(asked.only, asked.quick)
+    # What is installed is compiled; a source tree is to be as well, whatever this machine prefers.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     outcomes: list[Outcome] = []
     with Ground() as ground:
         results = Results(machine.facts(ground.postgres.url(), ground.folder))
