@@ -2,58 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_group
 
-from foldlog.cli import (
-    acts,
-    anchoring,
-    attachments,
-    audit,
-    diagnosis,
-    keys,
-    master_keys,
-    proof,
-    quotas,
-    reading,
-    recovery,
-    reindexing,
-    retaining,
-    serving,
-    sessions,
-    transfer,
-    why,
-    writing,
-)
 from foldlog.cli.connection import use_key_file
 from foldlog.cli.options import Address, ApiKeyFile, AsJson
 from foldlog.cli.outcome import Commands, PlainHelp
 
+# Each command, or group of them, by the module and the name that it has there.
 PANELS = {
-    "Run the service": (
-        serving.serve,
-        serving.migrate,
-        diagnosis.doctor,
-        anchoring.signing_key,
-        reindexing.reindex,
-    ),
-    "Sessions": (
-        sessions.sessions,
-        sessions.create,
-        sessions.info,
-        sessions.label,
-        sessions.delete,
-        sessions.erase,
-        retaining.retain,
-    ),
-    "Read": (reading.show, reading.tail, reading.diff),
-    "Write": (writing.append, writing.replace, writing.rewind, writing.fork, writing.snapshot),
-    "After a crash": (recovery.recover, recovery.unresolved),
-    "Prove": (proof.check, audit.verify, anchoring.anchor, acts.audit, why.request, why.why),
-    "Move": (transfer.export, transfer.import_),
+    "Run the service": {
+        "serve": "serving.serve",
+        "migrate": "serving.migrate",
+        "doctor": "diagnosis.doctor",
+        "signing-key": "anchoring.signing_key",
+        "reindex": "reindexing.reindex",
+        "keys": "keys.keys",
+        "master-key": "master_keys.master_key",
+        "quotas": "quotas.quotas",
+    },
+    "Sessions": {
+        "sessions": "sessions.sessions",
+        "create": "sessions.create",
+        "info": "sessions.info",
+        "label": "sessions.label",
+        "delete": "sessions.delete",
+        "erase": "sessions.erase",
+        "retain": "retaining.retain",
+    },
+    "Read": {"show": "reading.show", "tail": "reading.tail", "diff": "reading.diff"},
+    "Write": {
+        "append": "writing.append",
+        "replace": "writing.replace",
+        "rewind": "writing.rewind",
+        "fork": "writing.fork",
+        "snapshot": "writing.snapshot",
+    },
+    "After a crash": {"recover": "recovery.recover", "unresolved": "recovery.unresolved"},
+    "Prove": {
+        "check": "proof.check",
+        "verify": "audit.verify",
+        "anchor": "anchoring.anchor",
+        "audit": "acts.audit",
+        "request": "why.request",
+        "why": "why.why",
+    },
+    "Move": {
+        "export": "transfer.export",
+        "import": "transfer.import_",
+        "attach": "attachments.attach",
+    },
 }
+PANEL_OF = {name: panel for panel, names in PANELS.items() for name in names}
+
+
+class Loaded(Mapping[str, Any]):
+    """The commands by name: one is imported and made when it is asked for.
+
+    A command line uses one of them, and to make all takes longer than most of them run.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = _made(name, PANEL_OF[name])
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(PANEL_OF)
+
+    def __len__(self) -> int:
+        return len(PANEL_OF)
+
+
+def _made(name: str, panel: str) -> Any:
+    module, _, attribute = PANELS[panel][name].partition(".")
+    found = getattr(import_module(f"foldlog.cli.{module}"), attribute)
+    alone = typer.Typer(pretty_exceptions_enable=False)
+    if isinstance(found, typer.Typer):
+        alone.add_typer(found, name=name, rich_help_panel=panel)
+    else:
+        kind = PlainHelp if name == "serve" else None
+        alone.command(name, cls=kind, rich_help_panel=panel)(found)
+    return get_group(alone).commands[name]
+
+
+class AllCommands(Commands):
+    """The group of all commands."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given | {"commands": Loaded()})
 
 
 def _show_version(wanted: bool) -> None:
@@ -88,37 +132,20 @@ def _hand_down(
         return
     use_key_file(api_key_file)
     given = {name: value for name, value in (("address", address), ("as_json", as_json)) if value}
-    names = (_name_of(command) for panel in PANELS.values() for command in panel)
-    ctx.default_map = {
-        **{name: given for name in names},
-        "attach": {command.__name__: given for command in attachments.COMMANDS},
-        "keys": dict.fromkeys(keys.COMMANDS, given),
-        "master-key": {"list": {"as_json": as_json} if as_json else {}},
-        "quotas": dict.fromkeys(quotas.COMMANDS, given),
-    }
+    ctx.default_map = {ctx.invoked_subcommand: _handed(ctx, given)}
 
 
-def _name_of(command: Callable[..., None]) -> str:
-    return command.__name__.strip("_").replace("_", "-")
+def _handed(ctx: typer.Context, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the defaults of the command that is to run, or of the commands in its group."""
+    command: Any = ctx.command
+    own = getattr(command.commands.get(ctx.invoked_subcommand), "commands", None)
+    return given if own is None else dict.fromkeys(own, given)
 
 
-def _made() -> typer.Typer:
-    made = typer.Typer(
-        cls=Commands,
-        invoke_without_command=True,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    made.callback()(_hand_down)
-    for panel, commands in PANELS.items():
-        for command in commands:
-            kind = PlainHelp if command is serving.serve else None
-            made.command(_name_of(command), cls=kind, rich_help_panel=panel)(command)
-    made.add_typer(attachments.attach, name="attach", rich_help_panel="Move")
-    made.add_typer(keys.keys, name="keys", rich_help_panel="Run the service")
-    made.add_typer(master_keys.master_key, name="master-key", rich_help_panel="Run the service")
-    made.add_typer(quotas.quotas, name="quotas", rich_help_panel="Run the service")
-    return made
-
-
-app = _made()
+app = typer.Typer(
+    cls=AllCommands,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.callback()(_hand_down)
