@@ -71,6 +71,19 @@ def test_the_errors_are_all_listed() -> None:
     assert all(issubclass(getattr(errors, name), FoldlogError) for name in errors.__all__)
 
 
+def test_importing_the_clients_loads_nothing_that_only_calls_need() -> None:
+    operations = "foldlog.client.operations"
+    loaded = loaded_after("from foldlog import AsyncClient, Client")
+    assert under(loaded, "google", "foldlog.v1", operations) == {operations}
+    loaded = loaded_after("from foldlog import Client; Client.create")
+    assert under(loaded, operations) == {operations, f"{operations}.sessions"}
+
+
+def test_a_method_is_made_once() -> None:
+    assert foldlog.Session.append is foldlog.Session.append
+    assert inspect.isfunction(vars(foldlog.Session)["append"])
+
+
 @pytest.mark.parametrize("twins", TWINS, ids=lambda twins: twins[0].__name__)
 def test_both_clients_have_the_same_methods(twins: tuple[type, type]) -> None:
     blocking, awaiting = (public(kind) for kind in twins)

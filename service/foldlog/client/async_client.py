@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from foldlog.client.async_append_stream import AsyncAppendStream
+from foldlog.client import operations
 from foldlog.client.awaiting import AsyncWire, awaiting, iterating
-from foldlog.client.operations import (
-    anchoring,
-    appending,
-    attachments,
-    changing,
-    checking,
-    files,
-    reading,
-    recovering,
-    requests,
-    sessions,
-    watching,
-)
 from foldlog.client.state import ClientState, SessionState
+
+if TYPE_CHECKING:
+    from foldlog.client.async_append_stream import AsyncAppendStream
 
 
 class AsyncSession(SessionState):
@@ -28,39 +18,39 @@ class AsyncSession(SessionState):
 
     client: AsyncClient
 
-    append = awaiting(appending.append)
-    try_append = awaiting(appending.try_append)
-    seed = awaiting(appending.seed)
-    restore = awaiting(changing.restore)
-    fork = awaiting(changing.fork)
-    rewind = awaiting(changing.rewind)
-    snapshot = awaiting(changing.snapshot)
-    update = awaiting(changing.update)
-    delete = awaiting(changing.delete)
-    erase = awaiting(changing.erase)
-    open_writer = awaiting(changing.open_writer)
-    close_writer = awaiting(changing.close_writer)
-    info = awaiting(reading.info)
-    messages = awaiting(reading.messages)
-    header = awaiting(reading.header)
-    events = iterating(reading.events)
-    lineage = awaiting(reading.lineage)
-    diff = awaiting(reading.diff)
-    verify = awaiting(reading.verify)
-    check = awaiting(checking.check)
-    plan_recovery = awaiting(recovering.plan_recovery)
-    recover = awaiting(recovering.recover)
-    suggest_range = awaiting(recovering.suggest_range)
-    record_header = awaiting(requests.record_header)
-    begin_step = awaiting(requests.begin_step)
-    build_request = awaiting(requests.build_request)
-    record_request = awaiting(requests.record_request)
-    record_one_shot = awaiting(requests.record_one_shot)
-    verify_requests = awaiting(requests.verify_requests)
-    explain = awaiting(requests.explain)
-    cache_breaks = iterating(requests.cache_breaks)
-    watch = iterating(watching.watch)
-    export = awaiting(files.export)
+    append = awaiting(lambda: operations.appending.append)
+    try_append = awaiting(lambda: operations.appending.try_append)
+    seed = awaiting(lambda: operations.appending.seed)
+    restore = awaiting(lambda: operations.changing.restore)
+    fork = awaiting(lambda: operations.changing.fork)
+    rewind = awaiting(lambda: operations.changing.rewind)
+    snapshot = awaiting(lambda: operations.changing.snapshot)
+    update = awaiting(lambda: operations.changing.update)
+    delete = awaiting(lambda: operations.changing.delete)
+    erase = awaiting(lambda: operations.changing.erase)
+    open_writer = awaiting(lambda: operations.changing.open_writer)
+    close_writer = awaiting(lambda: operations.changing.close_writer)
+    info = awaiting(lambda: operations.reading.info)
+    messages = awaiting(lambda: operations.reading.messages)
+    header = awaiting(lambda: operations.reading.header)
+    events = iterating(lambda: operations.reading.events)
+    lineage = awaiting(lambda: operations.reading.lineage)
+    diff = awaiting(lambda: operations.reading.diff)
+    verify = awaiting(lambda: operations.reading.verify)
+    check = awaiting(lambda: operations.checking.check)
+    plan_recovery = awaiting(lambda: operations.recovering.plan_recovery)
+    recover = awaiting(lambda: operations.recovering.recover)
+    suggest_range = awaiting(lambda: operations.recovering.suggest_range)
+    record_header = awaiting(lambda: operations.requests.record_header)
+    begin_step = awaiting(lambda: operations.requests.begin_step)
+    build_request = awaiting(lambda: operations.requests.build_request)
+    record_request = awaiting(lambda: operations.requests.record_request)
+    record_one_shot = awaiting(lambda: operations.requests.record_one_shot)
+    verify_requests = awaiting(lambda: operations.requests.verify_requests)
+    explain = awaiting(lambda: operations.requests.explain)
+    cache_breaks = iterating(lambda: operations.requests.cache_breaks)
+    watch = iterating(lambda: operations.watching.watch)
+    export = awaiting(lambda: operations.files.export)
 
 
 class AsyncClient(ClientState[AsyncSession]):
@@ -70,20 +60,20 @@ class AsyncClient(ClientState[AsyncSession]):
     wire: AsyncWire
     wire_kind = AsyncWire
 
-    create = awaiting(sessions.create)
-    get = awaiting(sessions.get)
-    restore = awaiting(recovering.restore)
-    unresolved_calls = iterating(recovering.unresolved_calls)
-    list = iterating(sessions.list_sessions)
-    watch_all = iterating(watching.watch_all)
-    heads = iterating(anchoring.heads)
-    signing_key = awaiting(anchoring.signing_key)
-    import_session = awaiting(files.import_session)
-    put_attachment = awaiting(attachments.put_attachment)
-    get_attachment = awaiting(attachments.get_attachment)
-    read_attachment = awaiting(attachments.read_attachment)
-    find_attachments = awaiting(attachments.find_attachments)
-    collect_attachments = awaiting(attachments.collect_attachments)
+    create = awaiting(lambda: operations.sessions.create)
+    get = awaiting(lambda: operations.sessions.get)
+    restore = awaiting(lambda: operations.recovering.restore)
+    unresolved_calls = iterating(lambda: operations.recovering.unresolved_calls)
+    list = iterating(lambda: operations.sessions.list_sessions)
+    watch_all = iterating(lambda: operations.watching.watch_all)
+    heads = iterating(lambda: operations.anchoring.heads)
+    signing_key = awaiting(lambda: operations.anchoring.signing_key)
+    import_session = awaiting(lambda: operations.files.import_session)
+    put_attachment = awaiting(lambda: operations.attachments.put_attachment)
+    get_attachment = awaiting(lambda: operations.attachments.get_attachment)
+    read_attachment = awaiting(lambda: operations.attachments.read_attachment)
+    find_attachments = awaiting(lambda: operations.attachments.find_attachments)
+    collect_attachments = awaiting(lambda: operations.attachments.collect_attachments)
 
     def stream(
         self, max_in_flight: int = 256, *, max_outage_s: float | None = None
@@ -93,6 +83,8 @@ class AsyncClient(ClientState[AsyncSession]):
         To be used as an asynchronous context manager. An outage longer than max_outage_s fails
         what is unanswered; None means the client's timeout.
         """
+        from foldlog.client.async_append_stream import AsyncAppendStream
+
         return AsyncAppendStream(self, max_in_flight, max_outage_s)
 
     async def close(self) -> None:

@@ -7,15 +7,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import wraps
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 
 from foldlog._grpc import aio, grpc
 from foldlog.client.channel import OPTIONS
 from foldlog.client.credentials import Metadata
+from foldlog.client.deferred import Deferred
 from foldlog.client.errors import ClientClosedError
-from foldlog.client.methods import Method
 from foldlog.client.state import SessionState
-from foldlog.client.status import failure_of_call
 from foldlog.client.steps import (
     Done,
     Emission,
@@ -32,6 +31,9 @@ from foldlog.client.steps import (
 )
 from foldlog.client.tls import Tls
 from foldlog.core.errors import FoldlogError
+
+if TYPE_CHECKING:
+    from foldlog.client.methods import Method
 
 T = TypeVar("T")
 Owner = TypeVar("Owner")
@@ -133,6 +135,8 @@ async def _outcome(awaitable: Awaitable[object]) -> object:
     try:
         return await awaitable
     except grpc.RpcError as error:
+        from foldlog.client.status import failure_of_call
+
         return failure_of_call(error)
     except asyncio.CancelledError:
         # grpc.aio raises it also where the call was cancelled, and the task was not.
@@ -197,24 +201,34 @@ def wire_of(owner: object) -> AsyncWire:
 
 
 def awaiting(
-    operation: Callable[Concatenate[Owner, P], Operation[T]],
+    operation: Callable[[], Callable[Concatenate[Owner, P], Operation[T]]],
 ) -> Callable[Concatenate[Owner, P], Coroutine[Any, Any, T]]:
-    """Make an operation a coroutine method."""
+    """Make an operation a coroutine method. It is asked for at the first use."""
 
-    @wraps(operation)
-    async def method(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await wire_of(owner).run(operation(owner, *args, **kwargs))
+    def made() -> Callable[Concatenate[Owner, P], Coroutine[Any, Any, T]]:
+        begin = operation()
 
-    return method
+        @wraps(begin)
+        async def method(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            return await wire_of(owner).run(begin(owner, *args, **kwargs))
+
+        return method
+
+    return cast(Callable[Concatenate[Owner, P], Coroutine[Any, Any, T]], Deferred(made))
 
 
 def iterating(
-    emission: Callable[Concatenate[Owner, P], Emission[T]],
+    emission: Callable[[], Callable[Concatenate[Owner, P], Emission[T]]],
 ) -> Callable[Concatenate[Owner, P], AsyncItems[T]]:
-    """Make an emission a method that returns an asynchronous iterator."""
+    """Make an emission a method that returns an asynchronous iterator, asked for at first use."""
 
-    @wraps(emission)
-    def method(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> AsyncItems[T]:
-        return AsyncItems(wire_of(owner), emission(owner, *args, **kwargs))
+    def made() -> Callable[Concatenate[Owner, P], AsyncItems[T]]:
+        begin = emission()
 
-    return method
+        @wraps(begin)
+        def method(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> AsyncItems[T]:
+            return AsyncItems(wire_of(owner), begin(owner, *args, **kwargs))
+
+        return method
+
+    return cast(Callable[Concatenate[Owner, P], AsyncItems[T]], Deferred(made))

@@ -8,21 +8,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from types import TracebackType
-from typing import Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, cast
-
-from google.protobuf.message import Message as ProtoMessage
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Self, TypeVar, cast
 
 from foldlog._grpc import grpc
 from foldlog.client.channel import OPTIONS
 from foldlog.client.credentials import Metadata
+from foldlog.client.deferred import Deferred
 from foldlog.client.errors import ClientClosedError
-from foldlog.client.methods import Method
 from foldlog.client.state import SessionState
-from foldlog.client.status import failure_of_call
 from foldlog.client.steps import (
     Done,
     Emission,
     Emit,
+    Failure,
     Open,
     Operation,
     Receive,
@@ -35,6 +33,11 @@ from foldlog.client.steps import (
 )
 from foldlog.client.tls import Tls
 from foldlog.core.errors import FoldlogError
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message as ProtoMessage
+
+    from foldlog.client.methods import Method
 
 T = TypeVar("T")
 Owner = TypeVar("Owner")
@@ -140,7 +143,7 @@ class Wire:
                 _hand_over(handed, None, call)
             return call.result()
         except grpc.RpcError as error:
-            return failure_of_call(error)
+            return _failure_of(error)
         finally:
             call.cancel()
             _release(handed)
@@ -150,18 +153,24 @@ def _ignore(connectivity: grpc.ChannelConnectivity) -> None:
     """Take note of nothing: that the channel is watched is enough."""
 
 
+def _failure_of(error: grpc.RpcError) -> Failure:
+    from foldlog.client.status import failure_of_call
+
+    return failure_of_call(error)
+
+
 def _answer(call: Any, request: ProtoMessage, timeout_s: float, metadata: Metadata) -> object:
     try:
         return call(request, timeout=timeout_s, metadata=metadata)
     except grpc.RpcError as error:
-        return failure_of_call(error)
+        return _failure_of(error)
 
 
 def _next(stream: Stream) -> object:
     try:
         return next(cast(Iterator[object], stream), None)
     except grpc.RpcError as error:
-        return failure_of_call(error)
+        return _failure_of(error)
 
 
 def _hand_over(handed: queue.Queue[Any], request: ProtoMessage | None, call: Any) -> bool:
@@ -238,24 +247,34 @@ def wire_of(owner: object) -> Wire:
 
 
 def blocking(
-    operation: Callable[Concatenate[Owner, P], Operation[T]],
+    operation: Callable[[], Callable[Concatenate[Owner, P], Operation[T]]],
 ) -> Callable[Concatenate[Owner, P], T]:
-    """Make an operation a method that returns its result."""
+    """Make an operation a method that returns its result. It is asked for at the first use."""
 
-    @wraps(operation)
-    def method(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return wire_of(owner).run(operation(owner, *args, **kwargs))
+    def made() -> Callable[Concatenate[Owner, P], T]:
+        begin = operation()
 
-    return method
+        @wraps(begin)
+        def method(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            return wire_of(owner).run(begin(owner, *args, **kwargs))
+
+        return method
+
+    return cast(Callable[Concatenate[Owner, P], T], Deferred(made))
 
 
 def iterating(
-    emission: Callable[Concatenate[Owner, P], Emission[T]],
+    emission: Callable[[], Callable[Concatenate[Owner, P], Emission[T]]],
 ) -> Callable[Concatenate[Owner, P], Items[T]]:
-    """Make an emission a method that returns an iterator."""
+    """Make an emission a method that returns an iterator. It is asked for at the first use."""
 
-    @wraps(emission)
-    def method(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> Items[T]:
-        return Items(wire_of(owner), emission(owner, *args, **kwargs))
+    def made() -> Callable[Concatenate[Owner, P], Items[T]]:
+        begin = emission()
 
-    return method
+        @wraps(begin)
+        def method(owner: Owner, /, *args: P.args, **kwargs: P.kwargs) -> Items[T]:
+            return Items(wire_of(owner), begin(owner, *args, **kwargs))
+
+        return method
+
+    return cast(Callable[Concatenate[Owner, P], Items[T]], Deferred(made))

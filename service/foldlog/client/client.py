@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from foldlog.client.append_stream import AppendStream
+from foldlog.client import operations
 from foldlog.client.blocking import Wire, blocking, iterating
-from foldlog.client.operations import (
-    anchoring,
-    appending,
-    attachments,
-    changing,
-    checking,
-    files,
-    reading,
-    recovering,
-    requests,
-    sessions,
-    watching,
-)
 from foldlog.client.state import ClientState, SessionState
+
+if TYPE_CHECKING:
+    from foldlog.client.append_stream import AppendStream
 
 
 class Session(SessionState):
@@ -28,39 +18,39 @@ class Session(SessionState):
 
     client: Client
 
-    append = blocking(appending.append)
-    try_append = blocking(appending.try_append)
-    seed = blocking(appending.seed)
-    restore = blocking(changing.restore)
-    fork = blocking(changing.fork)
-    rewind = blocking(changing.rewind)
-    snapshot = blocking(changing.snapshot)
-    update = blocking(changing.update)
-    delete = blocking(changing.delete)
-    erase = blocking(changing.erase)
-    open_writer = blocking(changing.open_writer)
-    close_writer = blocking(changing.close_writer)
-    info = blocking(reading.info)
-    messages = blocking(reading.messages)
-    header = blocking(reading.header)
-    events = iterating(reading.events)
-    lineage = blocking(reading.lineage)
-    diff = blocking(reading.diff)
-    verify = blocking(reading.verify)
-    check = blocking(checking.check)
-    plan_recovery = blocking(recovering.plan_recovery)
-    recover = blocking(recovering.recover)
-    suggest_range = blocking(recovering.suggest_range)
-    record_header = blocking(requests.record_header)
-    begin_step = blocking(requests.begin_step)
-    build_request = blocking(requests.build_request)
-    record_request = blocking(requests.record_request)
-    record_one_shot = blocking(requests.record_one_shot)
-    verify_requests = blocking(requests.verify_requests)
-    explain = blocking(requests.explain)
-    cache_breaks = iterating(requests.cache_breaks)
-    watch = iterating(watching.watch)
-    export = blocking(files.export)
+    append = blocking(lambda: operations.appending.append)
+    try_append = blocking(lambda: operations.appending.try_append)
+    seed = blocking(lambda: operations.appending.seed)
+    restore = blocking(lambda: operations.changing.restore)
+    fork = blocking(lambda: operations.changing.fork)
+    rewind = blocking(lambda: operations.changing.rewind)
+    snapshot = blocking(lambda: operations.changing.snapshot)
+    update = blocking(lambda: operations.changing.update)
+    delete = blocking(lambda: operations.changing.delete)
+    erase = blocking(lambda: operations.changing.erase)
+    open_writer = blocking(lambda: operations.changing.open_writer)
+    close_writer = blocking(lambda: operations.changing.close_writer)
+    info = blocking(lambda: operations.reading.info)
+    messages = blocking(lambda: operations.reading.messages)
+    header = blocking(lambda: operations.reading.header)
+    events = iterating(lambda: operations.reading.events)
+    lineage = blocking(lambda: operations.reading.lineage)
+    diff = blocking(lambda: operations.reading.diff)
+    verify = blocking(lambda: operations.reading.verify)
+    check = blocking(lambda: operations.checking.check)
+    plan_recovery = blocking(lambda: operations.recovering.plan_recovery)
+    recover = blocking(lambda: operations.recovering.recover)
+    suggest_range = blocking(lambda: operations.recovering.suggest_range)
+    record_header = blocking(lambda: operations.requests.record_header)
+    begin_step = blocking(lambda: operations.requests.begin_step)
+    build_request = blocking(lambda: operations.requests.build_request)
+    record_request = blocking(lambda: operations.requests.record_request)
+    record_one_shot = blocking(lambda: operations.requests.record_one_shot)
+    verify_requests = blocking(lambda: operations.requests.verify_requests)
+    explain = blocking(lambda: operations.requests.explain)
+    cache_breaks = iterating(lambda: operations.requests.cache_breaks)
+    watch = iterating(lambda: operations.watching.watch)
+    export = blocking(lambda: operations.files.export)
 
 
 class Client(ClientState[Session]):
@@ -77,20 +67,20 @@ class Client(ClientState[Session]):
     wire: Wire
     wire_kind = Wire
 
-    create = blocking(sessions.create)
-    get = blocking(sessions.get)
-    restore = blocking(recovering.restore)
-    unresolved_calls = iterating(recovering.unresolved_calls)
-    list = iterating(sessions.list_sessions)
-    watch_all = iterating(watching.watch_all)
-    heads = iterating(anchoring.heads)
-    signing_key = blocking(anchoring.signing_key)
-    import_session = blocking(files.import_session)
-    put_attachment = blocking(attachments.put_attachment)
-    get_attachment = blocking(attachments.get_attachment)
-    read_attachment = blocking(attachments.read_attachment)
-    find_attachments = blocking(attachments.find_attachments)
-    collect_attachments = blocking(attachments.collect_attachments)
+    create = blocking(lambda: operations.sessions.create)
+    get = blocking(lambda: operations.sessions.get)
+    restore = blocking(lambda: operations.recovering.restore)
+    unresolved_calls = iterating(lambda: operations.recovering.unresolved_calls)
+    list = iterating(lambda: operations.sessions.list_sessions)
+    watch_all = iterating(lambda: operations.watching.watch_all)
+    heads = iterating(lambda: operations.anchoring.heads)
+    signing_key = blocking(lambda: operations.anchoring.signing_key)
+    import_session = blocking(lambda: operations.files.import_session)
+    put_attachment = blocking(lambda: operations.attachments.put_attachment)
+    get_attachment = blocking(lambda: operations.attachments.get_attachment)
+    read_attachment = blocking(lambda: operations.attachments.read_attachment)
+    find_attachments = blocking(lambda: operations.attachments.find_attachments)
+    collect_attachments = blocking(lambda: operations.attachments.collect_attachments)
 
     def stream(
         self, max_in_flight: int = 256, *, max_outage_s: float | None = None
@@ -100,6 +90,8 @@ class Client(ClientState[Session]):
         To be used as a context manager. An outage longer than max_outage_s fails what is
         unanswered; None means the client's timeout.
         """
+        from foldlog.client.append_stream import AppendStream
+
         return AppendStream(self, max_in_flight, max_outage_s)
 
     def close(self) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any, Final, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
 
 from google.protobuf.message import Message as ProtoMessage
 
 from foldlog.client.bodies import body_to_proto
+from foldlog.client.fitting import MISFITS, fitting
 from foldlog.client.new_events import Appendable, EntryRange, NewEvent, Placed, new_event
 from foldlog.client.stored import Event
 from foldlog.codec import header_to_proto, message_to_proto, time_to_proto
@@ -19,9 +19,6 @@ from foldlog.core.message import Message
 from foldlog.internal.v1 import raw_pb2
 from foldlog.v1 import event_pb2, message_pb2
 
-MISFITS: Final = (ValueError, TypeError)
-V = TypeVar("V")
-R = TypeVar("R")
 M = TypeVar("M", bound=ProtoMessage)
 
 
@@ -41,21 +38,11 @@ def _misfits(kind: type[M], values: Mapping[str, Any]) -> Iterator[tuple[str, st
             yield name, str(error)
 
 
-def valid_session_id(session_id: str, field: str = "session_id") -> str:
-    """Return the id. Raises InvalidFieldError for one that no session can have."""
-    if not session_id:
-        raise InvalidFieldError.of(field, "is empty")
-    if "\0" in session_id:
-        raise InvalidFieldError.of(field, "holds a NUL")
-    _fitting(session_id, str.encode, field)
-    return session_id
-
-
 def event_to_proto(given: Appendable, path: str) -> event_pb2.NewEvent:
     """Return the wire's form. Raises InvalidFieldError whose fields begin with the path."""
     try:
         event = new_event(given)
-        return _fitting(event, _event_to_proto, "")
+        return fitting(event, _event_to_proto, "")
     except InvalidFieldError as error:
         raise error.within(path) from None
 
@@ -87,8 +74,8 @@ def restored_to_proto(given: Event | Placed, path: str) -> raw_pb2.RawEvent:
     """Return the event for a restore: one that was read as it is stored, or one that is placed."""
     try:
         if isinstance(given, Event):
-            return _fitting(given, _stored_to_proto, "")
-        return _fitting(given, _placed_to_proto, "")
+            return fitting(given, _stored_to_proto, "")
+        return fitting(given, _placed_to_proto, "")
     except InvalidFieldError as error:
         raise error.within(path) from None
 
@@ -132,30 +119,9 @@ def _placed_to_proto(placed: Placed) -> raw_pb2.RawEvent:
 
 def checked_message_to_proto(message: Message, path: str) -> message_pb2.Message:
     """Return the wire's form. Raises InvalidFieldError whose fields begin with the path."""
-    return _fitting(message, message_to_proto, path)
+    return fitting(message, message_to_proto, path)
 
 
 def checked_header_to_proto(header: Header | None) -> event_pb2.RequestHeader | None:
     """Return the wire's form. Raises InvalidFieldError naming the field."""
-    return None if header is None else _fitting(header, header_to_proto, "header")
-
-
-def _fitting(value: V, encode: Callable[[V], R], path: str) -> R:
-    try:
-        return encode(value)
-    except MISFITS as error:
-        lone = {where: "holds a lone surrogate" for where in _lone_surrogates(value, path)}
-        raise InvalidFieldError(fields=lone or {path or "value": str(error)}) from None
-
-
-def _lone_surrogates(value: object, path: str) -> Iterator[str]:
-    if isinstance(value, str):
-        if not value.isascii() and any("\ud800" <= c <= "\udfff" for c in value):
-            yield path
-    elif isinstance(value, tuple | list):
-        for index, each in enumerate(value):
-            yield from _lone_surrogates(each, f"{path}[{index}]")
-    elif is_dataclass(value):
-        for each in fields(value):
-            inner = f"{path}.{each.name}" if path else each.name
-            yield from _lone_surrogates(getattr(value, each.name), inner)
+    return None if header is None else fitting(header, header_to_proto, "header")

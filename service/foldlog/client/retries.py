@@ -6,12 +6,14 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from google.protobuf.message import Message as ProtoMessage
-
-from foldlog.client.methods import Answer, Method
 from foldlog.client.steps import Failure, Operation, Sleep, Unary, Upload
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message as ProtoMessage
+
+    from foldlog.client.methods import Answer, Method
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ def unary(attempts: Attempts, method: Method[Answer], request: ProtoMessage) -> 
     while True:
         outcome = yield Unary(method, request, attempts.remaining_s)
         if not isinstance(outcome, Failure):
-            return cast(Answer, outcome)
+            return cast("Answer", outcome)
         yield from attempts.after(outcome)
 
 
@@ -103,7 +105,7 @@ def upload(
     while True:
         outcome = yield Upload(method, requests, attempts.remaining_s)
         if not isinstance(outcome, Failure):
-            return cast(Answer, outcome)
+            return cast("Answer", outcome)
         if not may_repeat:
             raise outcome.error
         yield from attempts.after(outcome)

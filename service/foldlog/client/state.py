@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 from uuid import uuid4
 
 from foldlog.client.credentials import Metadata, metadata_of
-from foldlog.client.encoding import valid_session_id
-from foldlog.client.recovery import Recovery
+from foldlog.client.fitting import valid_session_id
 from foldlog.client.retries import Attempts, RetryPolicy
 from foldlog.client.tls import Tls
-from foldlog.client.values import CutState
-from foldlog.core.message import Message
+
+if TYPE_CHECKING:
+    from foldlog.client.recovery import Recovery
+    from foldlog.client.values import CutState
+    from foldlog.core.message import Message
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:50551"
 DEFAULT_TIMEOUT_S: Final = 30.0

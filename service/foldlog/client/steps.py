@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, cast
 
-from google.protobuf.message import Message as ProtoMessage
-
-from foldlog.client.methods import Method
 from foldlog.core.errors import FoldlogError
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message as ProtoMessage
+
+    from foldlog.client.methods import Method
 
 
 @dataclass(frozen=True, slots=True)

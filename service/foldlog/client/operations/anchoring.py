@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from foldlog.client.decoding import head_from_proto
-from foldlog.client.encoding import request, valid_session_id
+from foldlog.client.encoding import request
+from foldlog.client.fitting import valid_session_id
 from foldlog.client.methods import GET_SIGNING_KEY, LIST_HEADS
 from foldlog.client.operations.files import TRANSFER_TIMEOUT_S
 from foldlog.client.retries import unary

@@ -8,7 +8,8 @@ from typing import Final, TypeVar
 
 from foldlog.client.batches import split
 from foldlog.client.decoding import cut_from_proto, info_from_proto
-from foldlog.client.encoding import request, restored_to_proto, valid_session_id
+from foldlog.client.encoding import request, restored_to_proto
+from foldlog.client.fitting import valid_session_id
 from foldlog.client.methods import (
     CLOSE_WRITER,
     DELETE_SESSION,

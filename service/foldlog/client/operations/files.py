@@ -7,7 +7,8 @@ from typing import BinaryIO, Final
 
 from google.protobuf.message import Message as ProtoMessage
 
-from foldlog.client.encoding import request, valid_session_id
+from foldlog.client.encoding import request
+from foldlog.client.fitting import valid_session_id
 from foldlog.client.methods import EXPORT_SESSION, IMPORT_SESSION
 from foldlog.client.retries import upload
 from foldlog.client.state import ClientState, S, SessionState, new_request_id

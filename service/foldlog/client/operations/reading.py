@@ -14,7 +14,8 @@ from foldlog.client.decoding import (
     info_from_proto,
     verification_from_proto,
 )
-from foldlog.client.encoding import request, valid_session_id
+from foldlog.client.encoding import request
+from foldlog.client.fitting import valid_session_id
 from foldlog.client.methods import (
     DIFF_SESSIONS,
     GET_LINEAGE,

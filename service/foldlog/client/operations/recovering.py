@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from foldlog.client.encoding import request, valid_session_id
+from foldlog.client.encoding import request
+from foldlog.client.fitting import valid_session_id
 from foldlog.client.methods import (
     LIST_UNRESOLVED_CALLS,
     PLAN_RECOVERY,

@@ -8,7 +8,8 @@ from datetime import datetime
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from foldlog.client.decoding import info_from_proto
-from foldlog.client.encoding import request, valid_session_id
+from foldlog.client.encoding import request
+from foldlog.client.fitting import valid_session_id
 from foldlog.client.methods import CREATE_SESSION, GET_SESSION, LIST_SESSIONS
 from foldlog.client.retries import unary
 from foldlog.client.state import ClientState, S, new_request_id
