@@ -106,7 +106,7 @@ class Served:
                 return self._address_file.read_text().strip()
             if self.process.poll() is not None:
                 break
-            time.sleep(0.01)
+            time.sleep(0.002)
         raise NotServingError(f"the server does not serve:\n{self.output_tail()}")
 
     @property

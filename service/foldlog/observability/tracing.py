@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from foldlog.observability.logs import log
@@ -125,6 +124,8 @@ def _provide() -> None:
 
 
 def _add_exporter(provider: TracerProvider, name: str) -> None:
+    from importlib.metadata import entry_points
+
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     if name in {"", "none"}:

@@ -31,23 +31,25 @@ def pending(connection: sqlite3.Connection, path: str) -> list[Traversable]:
 
 
 def create_or_upgrade(connection: sqlite3.Connection, path: str) -> list[str]:
-    """Apply what is pending, each migration in a transaction, and return the names.
+    """Apply what is pending, all of it or nothing, and return the names.
 
-    To be called before a new file is put in WAL mode, so that its header says that it is ours
-    before anything could stand in the write-ahead log only.
+    In one transaction, for each waits for the disk several times. To be called before a new file is
+    put in WAL mode, so that its header says that it is ours before anything could stand in the
+    write-ahead log only.
     """
-    applied = []
-    for step in pending(connection, path):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
+    missing = pending(connection, path)
+    if not missing:
+        return []
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for step in missing:
             _apply(connection, step)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        applied.append(step.name.removesuffix(".sql"))
-    return applied
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    return [step.name.removesuffix(".sql") for step in missing]
 
 
 def _apply(connection: sqlite3.Connection, step: Traversable) -> None:
