@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from foldlog.v1.check_pb2 import CheckOptions
 from foldlog.v1.message_pb2 import Message
-from foldlog.v1.service_pb2 import CheckRequestRequest
+from foldlog.v1.service_pb2 import CheckRequestRequest, FoldedMessage
 
 from tests.integration.observed import append, grown, observed, said
 
@@ -92,6 +92,20 @@ async def test_opening_a_session_after_a_restart_reads_no_row_twice(url: str) ->
     assert len(folded.fold.surface) == 100 + 1 + 499 + 2
     twice = {key: n for key, n in seen.rows.items() if n > 1 and key[1] != 1}
     assert not twice
+
+
+async def test_reading_a_session_after_a_restart_reads_the_rows_of_its_checkpoint_once(
+    url: str,
+) -> None:
+    async with observed(url) as seen:
+        await grown(seen.tenant, "s", 2_000)
+        await seen.tenant.lanes.pool.close()
+    async with observed(url) as seen:
+        folded = await seen.tenant.reading.fold("s", for_messages=True)
+        pieces = [piece async for piece in seen.tenant.reading.messages(list(folded.fold.surface))]
+    found = [FoldedMessage.FromString(each) for piece in pieces for each in piece]
+    assert [each.message.text for each in found] == [f"message {i}" for i in range(2_000)]
+    assert max(seen.rows.values()) == 1
 
 
 async def test_opening_a_compacted_session_reads_what_is_live(url: str) -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from eventsourcing.persistence import StoredEvent
 
+from foldlog.application.bodies import folded
 from foldlog.application.checkpoint import TOPIC, fold_from, head_from, sealed, standing, unsealed
 from foldlog.application.domain import TOO_MANY_DROPS, Segment, Session
 from foldlog.application.fold import EventRef, Fold, Live, Passed, RowRef, holds
@@ -89,11 +90,14 @@ class History:
         known = head.session_id or str(head.id)
         return EventCorruptError(session_id=known, seq=head.next_seq, damage="a row is missing")
 
-    def fold(self, opened: Opened) -> Fold:
-        """Return the fold of a session just read."""
+    def fold(self, opened: Opened, bodies: dict[RowRef, bytes] | None = None) -> Fold:
+        """Return the fold of a session just read.
+
+        Into `bodies` go the messages of the rows that are read for it.
+        """
         spans = spans_of(opened.head)
         if opened.base is not None:
-            fold = self._advance(spans, opened.base, opened.tail)
+            fold = self._advance(spans, opened.base, opened.tail, bodies)
         else:
             below = self.fold_of(spans[:-1]) if len(spans) > 1 else Fold()
             fold = self._advance(spans, below, opened.tail)
@@ -163,10 +167,14 @@ class History:
         return unsealed(aggregate_id, row.originator_version, row.state)
 
     def _advance(
-        self, spans: Sequence[Segment], base: Fold | FoldState, events: Sequence[Passed]
+        self,
+        spans: Sequence[Segment],
+        base: Fold | FoldState,
+        events: Sequence[Passed],
+        bodies: dict[RowRef, bytes] | None = None,
     ) -> Fold:
         if all(event.rewind_to is None for event in events):
-            fold = self._loaded(spans, base)
+            fold = self._loaded(spans, base, bodies)
             for event in events:
                 fold.take(event)
             return fold
@@ -205,18 +213,26 @@ class History:
         marks.step = EventRef(steps[-1].seq, steps[-1].row) if steps else before.step
         return marks
 
-    def _loaded(self, spans: Sequence[Segment], base: Fold | FoldState) -> Fold:
+    def _loaded(
+        self,
+        spans: Sequence[Segment],
+        base: Fold | FoldState,
+        bodies: dict[RowRef, bytes] | None = None,
+    ) -> Fold:
         if isinstance(base, Fold):
             return base
         owners = owners_of(spans)
         places = standing(base, owners)
         wanted: dict[UUID, list[int]] = {}
-        for _, _, row in places:
-            wanted.setdefault(row.aggregate_id, []).append(row.version)
-        found: dict[RowRef, Row] = {}
+        for _, _, ref in places:
+            wanted.setdefault(ref.aggregate_id, []).append(ref.version)
+        found: dict[RowRef, Live | Row] = {}
         for owner, versions in wanted.items():
-            rows = self.reader.some(owner, versions, tolerant=True)
-            found.update((row.ref, row) for row in rows)
+            for row in self.reader.some(owner, versions, tolerant=True):
+                live = passed(row).live
+                found[row.ref] = row if live is None else live
+                if bodies is not None and row.damage is None and row.envelope.body:
+                    bodies[row.ref] = folded(row.envelope)
         entries = [_standing(found[ref], position, seq) for position, seq, ref in places]
         return fold_from(base, owners, entries)
 
@@ -243,12 +259,11 @@ class History:
         return bool(newest) and newest[0].topic == Session.Erased.TOPIC
 
 
-def _standing(row: Row, position: int, seq: int) -> Live:
-    """Return a row that stands on a checkpoint's surface."""
-    live = passed(row).live
-    if live is None:
-        damage = row.damage and EventCorruptError(
-            session_id=row.damage.session_id, seq=seq, damage=row.damage.damage
-        )
-        live = Live(position, seq, row.ref, 0, UNKNOWN_DIGEST, damage=damage)
-    return live
+def _standing(found: Live | Row, position: int, seq: int) -> Live:
+    """Return a row that stands on a checkpoint's surface, also if it does not say so any more."""
+    if isinstance(found, Live):
+        return found
+    damage = found.damage and EventCorruptError(
+        session_id=found.damage.session_id, seq=seq, damage=found.damage.damage
+    )
+    return Live(position, seq, found.ref, 0, UNKNOWN_DIGEST, damage=damage)

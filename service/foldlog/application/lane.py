@@ -16,9 +16,10 @@ from uuid import UUID
 
 from eventsourcing.persistence import IntegrityError
 
+from foldlog.application.bodies import KeptBodies
 from foldlog.application.committer import Commit, Committer
 from foldlog.application.domain import Answered, RequestKey, Session
-from foldlog.application.fold import Fold, Passed
+from foldlog.application.fold import Fold, Passed, RowRef
 from foldlog.application.history import History, Opened
 from foldlog.application.identity import audit_id
 from foldlog.application.mapper import stored_row
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from foldlog.application.attachments import Attachments
 
 MAX_ATTEMPTS = 100
+KEPT_AT_ONCE = 2_000  # messages
 WOKEN_AT_ONCE = 16  # watchers
 ANSWERED_S = 0.002  # by then the write is answered that many watchers are to be told of
 
@@ -116,6 +118,7 @@ class Services:
     on_fold_wanted: Callable[[bool], None]
     objects: Attachments
     meter: Meter
+    bodies: KeptBodies
 
 
 class Lane:
@@ -178,14 +181,19 @@ class Lane:
             await self._catch_up()
         return self.head
 
-    async def current_fold(self, min_next_seq: int | None = None) -> Fold:
-        """Return the fold at the committed head, as `refresh` does. Not to be changed."""
+    async def current_fold(
+        self, min_next_seq: int | None = None, for_messages: bool = False
+    ) -> Fold:
+        """Return the fold at the committed head, as `refresh` does. Not to be changed.
+
+        `for_messages` keeps the messages of rows that are read for it: they are asked for next.
+        """
         await self.refresh(min_next_seq)
         self.services.on_fold_wanted(self.fold is not None)
         if self.fold is None:
             async with self._opening:
                 if self.fold is None:
-                    await self._load_fold()
+                    await self._load_fold(for_messages)
         assert self.fold is not None
         return self.fold
 
@@ -201,7 +209,7 @@ class Lane:
                 return fold.sound()
         return await self.services.readers.run(self.services.history.fold_at, head, seq)
 
-    async def _load_fold(self) -> None:
+    async def _load_fold(self, for_messages: bool) -> None:
         """Make the fold from the store, and let it take in what was stored meanwhile."""
         services = self.services
         while self.fold is None:
@@ -211,7 +219,9 @@ class Lane:
             if opened is None:
                 opened = await services.readers.run(services.history.open, self.id, self.tenant)
                 self._adopt(opened)
-            fold = await services.readers.run(services.history.fold, opened)
+            bodies: dict[RowRef, bytes] | None = {} if for_messages else None
+            fold = await services.readers.run(services.history.fold, opened, bodies)
+            await self._keep_bodies(bodies or {})
             if any(event.rewind_to is not None for event in journal):
                 self._opened = None
                 continue
@@ -222,6 +232,12 @@ class Lane:
             # A restore writes beside the committer: its events are in no journal.
             if fold.next_seq == self.head.next_seq:
                 self.fold, self._journal = fold, None
+
+    async def _keep_bodies(self, bodies: dict[RowRef, bytes]) -> None:
+        for number, (ref, encoded) in enumerate(bodies.items(), 1):
+            self.services.bodies.keep(ref, encoded)
+            if number % KEPT_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     async def opened(self) -> None:
         """Read the session from the store if this process does not know it."""

@@ -127,8 +127,11 @@ class Reading:
         min_next_seq: int | None = None,
         independent: bool = False,
         tolerant: bool = False,
+        for_messages: bool = False,
     ) -> Folded:
         """Return the fold now or after a seq; `independent` makes it anew from every stored row.
+
+        `for_messages` tells that its messages are asked for next.
 
         Raises EventCorruptError if an event it needs is damaged, unless `tolerant`.
         """
@@ -142,7 +145,7 @@ class Reading:
                 decisions.require_seq(head, min_next_seq - 1, "min_next_seq")
             if at_seq is not None:
                 decisions.require_seq(head, at_seq, "at_seq")
-            fold = await self._fold(lane, at_seq, independent)
+            fold = await self._fold(lane, at_seq, independent, for_messages)
             while not fold.advance(TURN_ENTRIES):
                 await asyncio.sleep(0)
             if not tolerant:
@@ -150,7 +153,9 @@ class Reading:
             next_seq = fold.next_seq if at_seq is None else at_seq + 1
             return Folded(session_id, fold, next_seq, head.whole_from_seq)
 
-    async def _fold(self, lane: Lane, at_seq: int | None, independent: bool) -> Fold:
+    async def _fold(
+        self, lane: Lane, at_seq: int | None, independent: bool, for_messages: bool
+    ) -> Fold:
         history, readers = self._services.history, self._services.readers
         head = lane.head.copy()  # the lane goes on while we wait
         if independent:
@@ -159,7 +164,7 @@ class Reading:
                 spans = await readers.run(history.reader.cut, spans, at_seq)
             return await readers.run(_independent, history, head, spans)
         if at_seq is None:
-            return await lane.current_fold(head.next_seq)
+            return await lane.current_fold(head.next_seq, for_messages)
         return await lane.fold_at(head, at_seq)
 
     async def messages(

@@ -94,6 +94,7 @@ class Tenant:
             shared.lanes.note_fold_wanted,
             self.objects,
             self.meter,
+            shared.bodies,
         )
         self._add_sessions(reader)
         self._add_requests()

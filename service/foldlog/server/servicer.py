@@ -332,6 +332,7 @@ class Servicer:
             request.session_id,
             request.at_seq if request.HasField("at_seq") else None,
             request.min_next_seq if request.HasField("min_next_seq") else None,
+            for_messages=request.skip == 0,
         )
         entries = tuple(folded.fold.surface)
         digest = encoding.digest(folded.fold.digest())
