@@ -176,6 +176,12 @@ class Settings:
         "MODULE:FACTORY of what wraps data keys in place of keys of our own, such as a client of a"
         " key management service.",
     )
+    compression: str = _setting(
+        "none",
+        "How the bodies of new events are compressed: none, or zstd, with foldlog[zstd]; releases"
+        " that do not know it, and installations without the extra, cannot read those.",
+        one_of=("none", "zstd"),
+    )
     allow_missing_master_keys: bool = _setting(
         False, "Serve although something is encrypted under a master key that is missing."
     )

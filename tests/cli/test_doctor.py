@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from foldlog import compression
 from foldlog.cli.doctor import Finding, Severity, findings
 from foldlog.cli.doctor.environment import packages, python
 from foldlog.cli.doctor.environment import settings as looked_at
@@ -99,6 +102,32 @@ def test_a_master_key_that_is_missing_is_named(servers: Servers, backend: str) -
     both = of_keys(with_keys("second", "first"))
     assert [each.severity for each in both] == [Severity.OK] * 2
     assert "still needs first" in both[1].what
+
+
+@pytest.mark.parametrize("backend", ["sqlite-file", "postgres"])
+def test_compressed_rows_that_cannot_be_read_are_counted(
+    servers: Servers, backend: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = servers.fresh(backend, {"FOLDLOG_COMPRESSION": "zstd"})
+    shell = Shell(served.address)
+    shell.ok("create", "s")
+    shell.ok("append", "s", "a message that is said again. " * 20)
+    served.terminate()
+
+    def told(way: str = "none") -> list[Finding]:
+        settings = Settings(database_url=served.database_url, compression=way)
+        return [each for each in findings(settings, NOWHERE) if each.subject == "compression"]
+
+    assert [each.severity for each in told()] == [Severity.OK]
+    on = told("zstd")
+    assert [each.severity for each in on] == [Severity.OK] * 2
+    assert on[1].what == "1 of the newest 2 rows are compressed, and can be read"
+    monkeypatch.setattr(compression, "_of_thread", threading.local())
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    lost = only(iter(told()))
+    assert (lost.severity, "1 of those cannot be read" in lost.what) == (Severity.FAULT, True)
+    assert "foldlog[zstd]" in lost.fix
+    assert "foldlog[zstd]" in only(iter(told("zstd"))).what
 
 
 def test_master_keys_that_cannot_be_used_are_a_fault_and_are_not_told(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
+from foldlog.persistence.postgres.roles import make_roles
 
 from tests.postgres import empty_database
 from tests.served import Served
@@ -74,6 +75,7 @@ class Golden:
             return
         with empty_database() as url:
             with psycopg.connect(url) as connection:
+                make_roles(connection)  # no dump of a database has what belongs to the server
                 connection.execute(self.database.read_bytes())
             yield url, objects
 

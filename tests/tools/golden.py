@@ -1,6 +1,7 @@
 """Writes what this release leaves in its databases: `python -m tests.tools.golden VERSION`.
 
-To be run once for each release, before its migrations or its answers change. Needs pg_dump.
+With `zstd` as a second argument, as a service leaves them that compresses. To be run once for each
+release, before its migrations or its answers change. Needs pg_dump.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from tests.postgres import database, program
 from tests.served import Served
 
 
-def make(golden: Golden) -> None:
+def make(golden: Golden, compression: str) -> None:
     """Make one golden database, with the answers it is to give."""
     golden.exports.mkdir(parents=True)
     golden.objects.mkdir()
     with tempfile.TemporaryDirectory() as place, _fresh(golden, Path(place)) as url:
-        with _served(url, golden, Path(place)) as served:
+        with _served(url, golden, Path(place), compression) as served:
             upload(served.stub)
             writes = Recording(served.channel)
             tell(writes)
@@ -55,11 +56,15 @@ def _fresh(golden: Golden, place: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _served(url: str, golden: Golden, place: Path) -> Iterator[Served]:
+def _served(url: str, golden: Golden, place: Path, compression: str) -> Iterator[Served]:
     shim = place / "shim"
     shim.mkdir()
     shutil.copy(small_checkpoints.__file__, shim / "sitecustomize.py")
-    settings = {"PYTHONPATH": str(shim), "FOLDLOG_OBJECT_INLINE_BYTES": str(INLINE_BYTES)}
+    settings = {
+        "PYTHONPATH": str(shim),
+        "FOLDLOG_OBJECT_INLINE_BYTES": str(INLINE_BYTES),
+        "FOLDLOG_COMPRESSION": compression,
+    }
     with serving(url, golden.objects, place, **settings) as served:
         yield served
 
@@ -99,15 +104,16 @@ def _statements(dump: bytes) -> bytes:
     return b"".join(line for line in lines if not line.startswith((b"--", b"\\", b"\n")))
 
 
-def main(version: str) -> None:
+def main(version: str, compression: str = "none") -> None:
     """Make the golden databases of a release."""
-    if (HERE / version).exists():
-        raise SystemExit(f"{HERE / version} is there already, and is never to change")
+    place = HERE / (version if compression == "none" else f"{version}-{compression}")
+    if place.exists():
+        raise SystemExit(f"{place} is there already, and is never to change")
     for dialect in DIALECTS:
-        make(Golden(HERE / version / dialect))
+        make(Golden(place / dialect), compression)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        raise SystemExit("usage: python -m tests.tools.golden VERSION")
-    main(sys.argv[1])
+    if len(sys.argv) not in (2, 3):
+        raise SystemExit("usage: python -m tests.tools.golden VERSION [zstd]")
+    main(*sys.argv[1:])

@@ -32,6 +32,7 @@ from foldlog.application.readers import HEAVY_BYTES, Readers, Workers
 from foldlog.application.rows import KeptByRows, RowReader
 from foldlog.application.scope import WHOLE, Scope
 from foldlog.application.tenant import Shared, Tenant
+from foldlog.compression import packer_of
 from foldlog.core.errors import FoldlogError
 from foldlog.persistence.factory import SessionFactory
 from foldlog.persistence.quotas import Quotas
@@ -54,6 +55,7 @@ class SessionApplication(Application[UUID]):
     env: ClassVar[dict[str, str]] = {"AGGREGATE_CACHE_MAXSIZE": ""}
 
     def __init__(self, store: Store, settings: Settings, signer: Signer | None = None) -> None:
+        pack = packer_of(settings.compression)
         self.store = store
         self.settings = settings
         super().__init__()
@@ -88,6 +90,7 @@ class SessionApplication(Application[UUID]):
             kept_headers(),
             signer,
             self._meter_of,
+            pack,
         )
 
     def tenant(self, name: str = DEFAULT_TENANT, scope: Scope = WHOLE) -> Tenant:

@@ -26,6 +26,7 @@ from foldlog.application.mapper import stored_row
 from foldlog.application.meter import Cost, Meter
 from foldlog.application.readers import LIGHT_BYTES, Readers, Workers, is_unanswered
 from foldlog.application.tail import Tail, TailRow
+from foldlog.compression import Packer
 from foldlog.core.errors import (
     FoldlogError,
     OverloadedError,
@@ -119,6 +120,7 @@ class Services:
     objects: Attachments
     meter: Meter
     bodies: KeptBodies
+    pack: Packer
 
 
 class Lane:
@@ -445,7 +447,9 @@ class Lane:
 
     def _decided(self, write: Write, head: Session) -> tuple[Decided, list[SessionStoredEvent]]:
         decided = write.decide(head, write.context)
-        return decided, [stored_row(event, self.tenant) for event in decided.events]
+        return decided, [
+            stored_row(event, self.tenant, self.services.pack) for event in decided.events
+        ]
 
     async def _decide_aside(self, write: Write) -> None:
         """Decide a heavy write on a thread, and nothing else of the lane meanwhile.

@@ -12,6 +12,7 @@ from eventsourcing.persistence import JSONTranscoder, Mapper, StoredEvent
 from foldlog.application import domain
 from foldlog.application.domain import TOPICS, Session
 from foldlog.application.identity import DEFAULT_TENANT, key_of
+from foldlog.compression import Packer, is_packed, plain, unpacked
 from foldlog.internal.v1.storage_pb2 import Envelope
 from foldlog.persistence.rows import SessionStoredEvent, row_id
 
@@ -27,13 +28,17 @@ class SessionMapper(Mapper[UUID]):
         return stored_row(domain_event, DEFAULT_TENANT)
 
     def to_domain_event(self, stored_event: StoredEvent) -> Any:
-        """Return the domain event of a row. Raises DecodeError if its state is damaged."""
+        """Return the domain event of a row. Raises DecodeError or PackedError."""
         return domain_event(stored_event)
 
 
-def stored_row(event: Any, tenant: str) -> SessionStoredEvent:
-    """Return the row of a domain event."""
+def stored_row(event: Any, tenant: str, pack: Packer = plain) -> SessionStoredEvent:
+    """Return the row of a domain event. Bodies of events are packed; facts are few and small."""
     envelope = event.envelope
+    if pack is not plain and type(event) is Session.Event:
+        envelope = Envelope()
+        envelope.CopyFrom(event.envelope)  # the event's own is read on
+        envelope.body = pack(envelope.body)
     return SessionStoredEvent(
         originator_id=event.originator_id,
         originator_version=event.originator_version,
@@ -51,6 +56,8 @@ def domain_event(row: StoredEvent, envelope: Envelope | None = None) -> Session.
     """
     if envelope is None:
         envelope = Envelope.FromString(row.state)
+        if is_packed(envelope.body):
+            envelope.body = unpacked(envelope.body)
     kind = TOPICS.get(row.topic, Session.Fact)
     stamp = datetime.fromtimestamp(envelope.written_ns // 1_000_000_000, UTC)
     return domain.domain_event(kind, row_id(row), row.originator_version, stamp, envelope)

@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 
 from foldlog import observability
 from foldlog.application.domain import Session
+from foldlog.compression import PackedError, is_packed, unpacked
 from foldlog.core.event import EventType, phase_of
 from foldlog.core.ledger import Line, LineKind
 from foldlog.internal.v1.storage_pb2 import Envelope, StoredFact
@@ -84,10 +85,12 @@ def coalesced(notifications: Iterable[Notification]) -> Iterable[IndexChange]:
                 change = moved_on(known, envelope, len(each.state))
             else:
                 tenant = each.tenant if isinstance(each, SessionNotification) else row_tenant(each)
+                if is_packed(envelope.body):
+                    envelope.body = unpacked(envelope.body)
                 change = change_of(each.originator_id, tenant, each.topic, envelope)
                 change = change._replace(size_bytes=len(each.state))
                 change = change if known is None else merged(known, change)
-        except DecodeError:
+        except (DecodeError, PackedError):
             # A damaged row fails the reads of its session; other sessions' listing goes on.
             observability.log("index.row_damaged", level="error", notification_id=each.id)
             continue

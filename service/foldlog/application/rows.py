@@ -16,6 +16,7 @@ from foldlog.application.kept import SharedKept
 from foldlog.application.messages import call_ids_of, digest_of
 from foldlog.application.seal import commitment
 from foldlog.application.texts import KeptTexts, TextLostError, Texts, kept_texts, whole
+from foldlog.compression import PackedError, is_packed, unpacked
 from foldlog.core.errors import EncryptionKeyMissingError, EventCorruptError
 from foldlog.core.event import SURFACE_TYPES, EventType, PositionRange
 from foldlog.internal.v1.storage_pb2 import Envelope, Origin, StoredFact
@@ -149,6 +150,16 @@ def is_whole(envelope: Envelope, key: bytes) -> bool:
     return commitment(key, envelope.body) == envelope.commitment
 
 
+def unpack(envelope: Envelope) -> str:
+    """Unpack a body that is packed; return what is wrong with it, or nothing."""
+    try:
+        if is_packed(envelope.body):
+            envelope.body = unpacked(envelope.body)
+    except PackedError as error:
+        return f"it {error}"
+    return ""
+
+
 def still_encrypted(envelope: Envelope, session_id: str) -> EventCorruptError:
     """Return why a row's body was not decrypted when it was read."""
     seq, key_id = envelope.seq, envelope.still_encrypted.missing_key_id
@@ -257,17 +268,18 @@ class RowReader:
             # What is lost may have been an event, and is never passed over.
             topic = Session.Event.TOPIC if is_lost else stored.topic
             return Row(ref, topic, Envelope(seq=max(near_seq, 0)), damage)
+        wrong = unpack(envelope)
         if stored.topic == Session.Erased.TOPIC:
             key = NO_KEY
         elif envelope.dropped and not envelope.body and envelope.type not in SURFACE_TYPES:
             # Only an erasure takes these, and perhaps it came after the key was read.
             self.forget(aggregate_id)
             session_id, key = self.origin(aggregate_id)
-        if not is_whole(envelope, key):
+        if not wrong and not is_whole(envelope, key):
             wrong = "it does not match its commitment"
-        elif envelope.type and stored.topic != Session.Event.TOPIC:
+        elif not wrong and envelope.type and stored.topic != Session.Event.TOPIC:
             wrong = "an event stands there as a fact"
-        else:
+        if not wrong:
             return Row(ref, stored.topic, envelope)
         damage = EventCorruptError(session_id=session_id, seq=envelope.seq, damage=wrong)
         return Row(ref, stored.topic, envelope, damage)

@@ -37,6 +37,7 @@ from foldlog.application.transfer import Transfer
 from foldlog.application.verifying import Verifying
 from foldlog.application.watching import Watching
 from foldlog.application.writing import Writing
+from foldlog.compression import Packer
 from foldlog.core.errors import InvalidFieldError
 from foldlog.persistence.index import IndexPage, IndexQuery, PageTokenError
 from foldlog.persistence.rows import AUDIT_SESSION
@@ -67,6 +68,7 @@ class Shared:
     headers: KeptHeaders
     signer: Signer | None
     meter_of: Callable[[str], Meter]
+    pack: Packer
 
 
 class Tenant:
@@ -95,6 +97,7 @@ class Tenant:
             self.objects,
             self.meter,
             shared.bodies,
+            shared.pack,
         )
         self._add_sessions(reader)
         self._add_requests()

@@ -30,6 +30,7 @@ from foldlog.application.reading import Reading
 from foldlog.application.spool import Rehearsal, Spool, Spooled
 from foldlog.application.texts import cut
 from foldlog.application.writing import Writing
+from foldlog.compression import Packer
 from foldlog.core.errors import (
     InvalidFieldError,
     RequestIdReusedError,
@@ -125,6 +126,7 @@ class Bulk:
     head: Session
     request: RequestKey | None
     row_count: int
+    pack: Packer
     now_ns: int = field(default_factory=time.time_ns)
 
     def rows(self, specs: Iterator[RowSpec]) -> Iterator[list[SessionStoredEvent]]:
@@ -133,7 +135,7 @@ class Bulk:
         for spec in specs:
             (event,) = build(self.head, [spec], self.now_ns, self.request, self.row_count)
             self.request = None
-            chunk.append(stored_row(event, self.head.tenant))
+            chunk.append(stored_row(event, self.head.tenant, self.pack))
             if len(chunk) == CHUNK_ROWS:
                 yield chunk
                 chunk = []
@@ -270,7 +272,7 @@ class Transfer:
         specs: Callable[[Session, Fold, Session], Iterator[RowSpec]],
     ) -> int:
         base = head.copy()
-        bulk = Bulk(head, request, row_count)
+        bulk = Bulk(head, request, row_count, self._services.pack)
         recorder = self._services.store.recorder
         rows = bulk.rows(specs(head, fold, base))
         last = await self._services.readers.run(recorder.insert_chunks, rows)

@@ -129,6 +129,17 @@ def s3_extra() -> Iterator[None]:
 
 
 @contextmanager
+def zstd_extra() -> Iterator[None]:
+    """Say what to install if the imports inside fail."""
+    try:
+        yield
+    except ImportError as error:
+        raise DriverMissingError(
+            f"compression needs what the extra foldlog[zstd] brings: {error}"
+        ) from error
+
+
+@contextmanager
 def crypto_extra() -> Iterator[None]:
     """Say what to install if the imports inside fail."""
     try:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from foldlog.cli.doctor.compression import compression
 from foldlog.cli.doctor.encryption import encryption
 from foldlog.cli.doctor.feed import long_transactions, prepared_transactions, schema
 from foldlog.cli.doctor.finding import Finding, fault, note, ok, warning
@@ -35,6 +36,7 @@ def postgres(settings: Settings) -> Iterator[Finding]:
             yield from _guarded(look, connection)
         yield from connections(connection, settings)
         yield from _guarded(partial(master_keys, settings), connection)
+        yield from _guarded(partial(compressed, settings), connection)
 
 
 def _guarded(look: Look, connection: Connection[Any]) -> Iterator[Finding]:
@@ -94,6 +96,14 @@ def master_keys(settings: Settings, connection: Connection[Any]) -> Iterator[Fin
         yield from encryption(settings, lambda _: [(None,)])  # it is to be migrated first
         return
     yield from encryption(settings, lambda query: connection.execute(*query).fetchall())
+
+
+def compressed(settings: Settings, connection: Connection[Any]) -> Iterator[Finding]:
+    """What is compressed can be read."""
+    if connection.execute("SELECT to_regclass('foldlog_events') IS NULL").fetchone() == (True,):
+        yield from compression(settings, lambda _: [])  # it is to be migrated first
+        return
+    yield from compression(settings, lambda query: connection.execute(*query).fetchall())
 
 
 def _connected(url: str) -> Connection[Any]:

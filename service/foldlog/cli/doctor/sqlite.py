@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from eventsourcing.persistence import PersistenceError
 
+from foldlog.cli.doctor.compression import compression
 from foldlog.cli.doctor.encryption import encryption
 from foldlog.cli.doctor.finding import Finding, fault, index_lag, note, ok, warning
 from foldlog.persistence.queries import Query
@@ -35,6 +36,7 @@ def sqlite_file(path: Path, settings: Settings | None = None) -> Iterator[Findin
     if not path.exists():
         yield from _missing(path, folder)
         yield from encryption(settings, _nothing)
+        yield from compression(settings, _nothing)
         return
     yield from _permissions(path, folder)
     try:
@@ -178,6 +180,7 @@ def _schema(path: Path, connection: sqlite3.Connection, settings: Settings) -> I
         return connection.execute(query[0].replace("%s", "?"), query[1]).fetchall()
 
     yield from encryption(settings, rows)
+    yield from compression(settings, rows)
 
 
 def _index_lag(connection: sqlite3.Connection) -> Iterator[Finding]:
