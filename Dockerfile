@@ -7,7 +7,7 @@ RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 FROM python:3.13-slim
 COPY --from=build /wheels /wheels
 COPY constraints.txt /wheels/
-RUN pip install --no-cache-dir -c /wheels/constraints.txt "$(echo /wheels/foldlog-*.whl)[postgres,metrics]" \
+RUN pip install --no-cache-dir -c /wheels/constraints.txt "$(echo /wheels/foldlog-*.whl)[postgres,metrics,zstd]" \
     && rm -r /wheels \
     && useradd --system --create-home foldlog
 USER foldlog

@@ -66,7 +66,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installe
     venv.create(folder / "venv", with_pip=True, symlinks=True)
     programs = folder / "venv" / "bin"
     constraints = str(ROOT / "constraints.txt")
-    _pip(programs / "python", "install", "-c", constraints, f"{wheel}[postgres,metrics]")
+    _pip(programs / "python", "install", "-c", constraints, f"{wheel}[postgres,metrics,zstd]")
     work = folder / "work"
     work.mkdir()
     return Installed(programs, work)
