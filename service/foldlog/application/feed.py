@@ -43,9 +43,11 @@ class Feed:
         self._seen = 0
         self._indexed = 0
         self._wanted = 0
+        self._is_kept_elsewhere = False  # whether another process moved the index on last
         self._index_at_s = 0.0  # when the index is due again; of the loop's clock
-        self._is_owed = False  # whether a hint came for which the index was not due
+        self._is_owed = False  # whether something came for which the index was not due
         self._watches = 0
+        self._is_watched = asyncio.Event()
         self._interruption = ""
         self.passed = 0  # how many rows were seen since the start
         self._tasks: list[asyncio.Task[None]] = []
@@ -135,11 +137,12 @@ class Feed:
         return await self._threads.run(self._store.checkpoints.misfiled, aggregate_id, tenant)
 
     async def _listen(self) -> None:
-        """Pass on hints of other processes."""
+        """Pass on hints of other processes while somebody watches: nobody else is in a hurry."""
         recorder = self._store.recorder
         threads = Readers(1, "hints")
         try:
             while True:
+                await self._is_watched.wait()
                 if await threads.run(recorder.wait_for_hint, self._poll_s):
                     self._hint.set()
                     await asyncio.sleep(PAUSE_S)  # our own commits hint as well, each of them
@@ -192,22 +195,32 @@ class Feed:
         if is_due or self._watches:
             await self._wake_lanes()
         if is_due:
-            while await self._index():
-                pass
-            self._index_at_s = now_s + INDEX_EVERY_S
+            if await self._has_to_index():
+                while await self._index():
+                    pass
+            # Who leaves it to another looks less often than that one, and so finds it moved on.
+            self._index_at_s = now_s + INDEX_EVERY_S * (2 if self._is_kept_elsewhere else 1)
         async with self._moved:
             self._moved.notify_all()
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """Look for what other processes write as soon as they hint, while somebody watches."""
+        """Look for what other processes write as soon as they hint, while somebody watches.
+
+        To be entered before the store is looked at: rows that are stored after that look are told.
+        """
         self._watches += 1
+        self._is_watched.set()
         try:
             yield
         finally:
             self._watches -= 1
+            if not self._watches:
+                self._is_watched.clear()
 
     async def _wake_lanes(self) -> None:
+        if await self._passed_by():
+            return
         recorder = self._store.recorder
         while changes := await self._threads.run(recorder.select_changes, self._seen, PAGE):
             for _, aggregate_id, version in changes:
@@ -217,11 +230,40 @@ class Feed:
             self._seen = changes[-1][0]
             self.passed += len(changes)
 
+    async def _has_to_index(self) -> bool:
+        """Tell whether the index lacks something, and no other process is at it.
+
+        Whoever finds that the index was moved since its own last turn leaves this one to those that
+        moved it: else each process would read and decode every row, and all but one for nothing.
+        """
+        wanted = self._seen
+        if not self._store.is_exclusive:
+            reached = await self.position()
+            self._is_kept_elsewhere = reached != self._indexed
+            if self._is_kept_elsewhere:
+                self._indexed, wanted = reached, self._wanted
+                self._is_owed = True  # should they stop before the end, the next turn finds it
+        is_lacking = self._indexed < wanted
+        if not is_lacking:
+            observability.metrics.index_lag(0)
+        return is_lacking
+
+    async def _passed_by(self) -> bool:
+        """Go on to the feed's end without its rows, and tell so, if nobody is to be woken by them.
+
+        Whoever began to watch meanwhile may lack rows before that end: then they are looked at.
+        """
+        if not self._watches:
+            newest = await self.newest()
+            if not self._watches:
+                self._seen = max(self._seen, newest)
+                return True
+        return False
+
     async def _index(self) -> bool:
         """Apply the next stretch. Returns whether there may be more."""
-        recorder, index = self._store.recorder, self._store.index
         found = await self._threads.run(
-            recorder.select_notifications,
+            self._store.recorder.select_notifications,
             self._indexed,
             PAGE,
             inclusive_of_start=False,
@@ -234,8 +276,8 @@ class Feed:
             await self._threads.run(self._projection.process, found, self._indexed)
             self._indexed = found[-1].id
         except IntegrityError:
-            reached: int | None = await self._threads.run(index.position)
-            self._indexed = reached or 0
+            self._is_kept_elsewhere = True
+            self._indexed = await self.position()
         async with self._moved:
             self._moved.notify_all()
         return self._indexed < self._seen

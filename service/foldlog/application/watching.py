@@ -80,9 +80,9 @@ class Watching:
             lane.watchers.add(woken)
             observability.metrics.watch_opened()
             try:
-                head = await lane.refresh()
-                decisions.require_session(head, session_id)
                 with self._feed.watched():
+                    head = await lane.refresh()
+                    decisions.require_session(head, session_id)
                     async for item in self._watch(lane, woken, from_seq):
                         self._lanes.require_shown(lane, session_id)
                         yield item

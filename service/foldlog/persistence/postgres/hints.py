@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Event, Lock, Thread
+from time import monotonic
 
 import psycopg
 from eventsourcing.persistence import PersistenceError
@@ -17,12 +18,17 @@ from foldlog.persistence.postgres.bounded import BoundedConnection
 
 CHANNEL = "foldlog"
 SEND_EVERY_S = 0.05
+LINGER_S = 10.0  # for which a connection is kept that nobody waits at
 LISTEN_SLICE_S = 0.5
 RECONNECT_S = 1.0
 
 
 class PostgresHints(Hints):
-    """Sends at most one hint per 50 ms, and listens on a direct connection, made again if lost."""
+    """Sends at most one hint per 50 ms, and listens on a direct connection, made again if lost.
+
+    It listens while somebody waits, and passes at most one hint per 50 ms on as well: with several
+    processes each would be woken by every other one.
+    """
 
     def __init__(self, conninfo: str, execute: Callable[[str], None]) -> None:
         super().__init__()
@@ -30,6 +36,7 @@ class PostgresHints(Hints):
         self._execute = execute
         self._due = Event()
         self._closing = Event()
+        self._wanted_until_s = 0.0
         self._starting = Lock()
         self._threads: dict[str, Thread] = {}
 
@@ -40,6 +47,7 @@ class PostgresHints(Hints):
         self._start("sender", self._send)
 
     def wait(self, timeout_s: float) -> bool:
+        self._wanted_until_s = monotonic() + timeout_s + LINGER_S
         self._start("listener", self._listen)
         return super().wait(timeout_s)
 
@@ -73,16 +81,24 @@ class PostgresHints(Hints):
             self._closing.wait(SEND_EVERY_S)
 
     def _listen(self) -> None:
-        while not self._closing.is_set():
+        while self._is_wanted():
             with suppress(psycopg.Error):
                 self._pass_on()
-            self._closing.wait(RECONNECT_S)
+            if self._is_wanted():
+                self._closing.wait(RECONNECT_S)
+        with self._starting:
+            # Who begins to wait just now starts another one at the next wait.
+            del self._threads["listener"]
+
+    def _is_wanted(self) -> bool:
+        return not self._closing.is_set() and monotonic() < self._wanted_until_s
 
     def _pass_on(self) -> None:
         with BoundedConnection.connect(self._conninfo, autocommit=True) as connection:
             connection.execute(f"LISTEN {CHANNEL}")
             # Something may have been hinted while nobody listened.
             self.give()
-            while not self._closing.is_set():
-                for _ in connection.notifies(timeout=LISTEN_SLICE_S, stop_after=1):
+            while self._is_wanted():
+                if [*connection.notifies(timeout=LISTEN_SLICE_S, stop_after=1)]:
                     self.give()
+                    self._closing.wait(SEND_EVERY_S)
