@@ -1,8 +1,8 @@
 """Trains a dictionary for compressed bodies: python -m tests.tools.dictionary > FILE.
 
-On text of this repository: prose, code and JSON as agents read and write them. The measurements'
-own words are left out, or they would measure nothing. A dictionary that was released is never made
-again; a new one gets a byte of its own.
+On text of this repository: prose, code and JSON as agents read and write them. The text that bytes
+are measured with is made of words of its own, none of which is here, or it would measure nothing. A
+dictionary that was released is never made again; a new one gets a byte of its own.
 """
 
 from __future__ import annotations
