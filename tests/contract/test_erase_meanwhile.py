@@ -22,8 +22,8 @@ TEXT = "t" * 5_000
 
 @pytest.fixture(params=["sqlite-file", "postgres"])
 def log(serve: Callable[..., Served], request: pytest.FixtureRequest) -> Calls:
-    """A log of ten megabytes, of which the service has nothing in memory."""
-    served = serve(request.param)
+    """A log of ten megabytes, of which the service keeps one at most in memory."""
+    served = serve(request.param, FOLDLOG_BODY_CACHE_BYTES="1000000")
     log = Calls.create(served.stub)
     for batch in batches([user(f"{i} {TEXT}") for i in range(COUNT)]):
         log.append(*batch)

@@ -237,6 +237,8 @@ class Lane:
 
     async def _keep_bodies(self, bodies: dict[RowRef, bytes]) -> None:
         for number, (ref, encoded) in enumerate(bodies.items(), 1):
+            if self.head.is_erased:  # meanwhile
+                return
             self.services.bodies.keep(ref, encoded)
             if number % KEPT_AT_ONCE == 0:
                 await asyncio.sleep(0)
