@@ -197,8 +197,8 @@ class Settings:
     body_cache_bytes: int = _setting(128 * MIB, "Memory for cached message bodies.")
     cache_idle_s: float = _setting(
         600.0,
-        "Seconds after which what is cached of a session, and a message that was read, is forgotten"
-        " if nobody asked for it meanwhile.",
+        "Seconds, up to twice as many, after which what is cached of a session, and a message that"
+        " was read, is forgotten if nobody asked for it meanwhile.",
         least=0.1,
     )
     reader_threads: int = _setting(4, "Threads that read from the database.", least=1)

@@ -21,7 +21,7 @@ from foldlog.settings import Settings, environment_of, split_address
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
-SETTLED_S = 60.0  # a worker that served so long is begun again at once
+SETTLED_S = 60.0  # a worker that served so long is begun again after the first pause
 READY = b"ready\n"
 LINE = "FOLDLOG_WORKER_LINE"  # to a worker: the file whose other end its supervisor holds
 ORPHANED = 70
